@@ -295,6 +295,15 @@ def every_page(browser, binary):
         page.wait_for_url("**/?q=app&sort=since")
         expect(order.locator("[aria-current]")).to_have_text("since")
         browser.check(page, "a sorted list")
+        page.goto("/timeline")
+        page.get_by_role("link", name="last 15 minutes").click()
+        page.wait_for_url("**/timeline?span=15m")
+        chosen = page.get_by_role("navigation", name="Time drawn").locator("[aria-current]")
+        expect(chosen).to_have_text("last 15 minutes")
+        expect(page.locator("svg.lanes")).to_contain_text("loadBalancers/kubernetes")
+        browser.check(page, "the last 15 minutes")
+        counted = page.get_by_role("navigation", name="Pages")
+        expect(counted).to_contain_text(re.compile(r"Findings \(\d+\)"))
         by_keyboard(browser.open(up.console))
         browser.close()
     print("ok: every page, light and dark, desk and phone")
@@ -327,7 +336,7 @@ def without_script(browser, binary):
 
 
 def thousand(browser, binary):
-    """Time of each page's answer; the browser's own work is not part of it."""
+    """Time of each page's answer; the browser's own work is not part of it. Then a long list."""
     with Up(binary, "--services", "1000", "--nodes", "20") as up:
         up.wait_for_programmed(200)  # a public load balancer has room for no more frontends
         # What `explain` says takes several plans of everything: it is asked for, and not measured.
@@ -346,6 +355,12 @@ def thousand(browser, binary):
         page.goto("/topology")
         browser.check(page, "the topology of 1,000 Services")
         picture(page, "thousand")
+        page.goto("/topology?q=app-77")
+        page.locator("svg.topology a", has_text="12 more").first.click()
+        page.wait_for_url("**pool=**")
+        members = page.get_by_role("table", name="Members")
+        expect(members.get_by_role("row")).to_have_count(21)
+        browser.check(page, "all members of a pool")
         browser.close()
     # Time is shown, and judged by whoever reads it: the machine may be busy with something else.
     print(f"ok: 1,000 Services, the slowest page within {slowest:.0f} ms (300 wanted)")

@@ -11,7 +11,7 @@ What only looks is asked again until it prints what is shown, as a reader would.
 """
 import argparse, glob, os, re, shutil, signal, subprocess, sys, tempfile, threading, time
 
-LOOKS = re.compile(r"^(kubectl (get|describe)|ballast (status|plan|explain|orphans)|curl -s)\b")
+LOOKS = re.compile(r"^(kubectl (get|describe)|ballast (status|history|plan|explain|orphans)|curl -s)\b")
 STAYS = re.compile(r"^ballast (up|run)\b(?!.*--for)")
 PATIENCE_S = 30
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::azure::Azure;
+use crate::elements::{check_names, strip_elements};
 use crate::json::{
     bare_reference, drop_keys, fill, list, list_mut, named, number, object, properties, references,
     same, text,
@@ -12,7 +13,6 @@ use crate::json::{
 use crate::message::{Answer, Checked, Refusal, Request, refusal, refuse};
 use crate::operations::Change;
 use crate::path::{Route, kind, last, parent};
-use crate::rules::{check_names, strip_elements};
 use crate::store::Entry;
 use crate::uses::nic_configurations;
 

@@ -20,6 +20,8 @@ mod calls;
 mod compute;
 mod contract;
 mod data_path;
+mod elements;
+mod entry;
 mod envelope;
 mod faults;
 mod gateway;

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::azure::Azure;
+use crate::elements::{check_names, strip_elements};
 use crate::json::{
     bare_reference, drop_keys, fill, list, list_mut, object, properties, references, same, text,
 };
 use crate::message::{Checked, refuse};
 use crate::path::kind;
-use crate::rules::{check_names, strip_elements};
 use crate::store::Entry;
 
 const MAX_NAT_ADDRESSES: usize = 16;

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::azure::Azure;
+use crate::elements::{check_names, strip_elements};
 use crate::json::{bare_reference, drop_keys, fill, list, list_mut, object, properties, text};
 use crate::message::{Answer, Checked, Request, refusal, refuse};
 use crate::options::Switch;
 use crate::path::Route;
-use crate::rules::{check_names, strip_elements};
 use crate::store::Entry;
 use crate::view::LB_COLLECTIONS;
 

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 
 use crate::azure::Azure;
+use crate::elements::check_names;
 use crate::json::{bare_reference, drop_keys, fill, list, list_mut, properties, same, text};
 use crate::message::{Checked, refusal, refuse};
 use crate::path::{Route, kind, parent};
@@ -50,7 +51,7 @@ impl Azure {
         if entry.kind != kind::VNET {
             return Ok(None);
         }
-        crate::rules::check_names(entry, "subnets")?;
+        check_names(entry, "subnets")?;
         let taken = properties(&mut entry.value).shift_remove("subnets");
         let Some(Value::Array(subnets)) = taken else { return Ok(None) };
         let key = entry.id.to_lowercase();

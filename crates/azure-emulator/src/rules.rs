@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::azure::Azure;
-use crate::json::{drop_keys, list, list_mut, properties, text};
+use crate::elements::strip_elements;
+use crate::json::{drop_keys, list, properties, text};
 use crate::message::{Checked, refuse};
 use crate::path::kind;
 use crate::public_ip::is_dynamic;
@@ -237,46 +238,4 @@ fn forget(value: &mut Value, pool: &str) {
         }
         _ => {}
     }
-}
-
-/// Takes the read-only parts out of the elements of a collection; a null collection goes.
-pub(crate) fn strip_elements(entry: &mut Entry, collection: &str, derived: &[&str]) {
-    if entry.value["properties"][collection].is_null() {
-        properties(&mut entry.value).shift_remove(collection);
-    }
-    for element in list_mut(&mut entry.value, collection).into_iter().flatten() {
-        if !element.is_object() {
-            continue;
-        }
-        drop_keys(crate::json::object(element), &["id", "etag", "type"]);
-        let inside = properties(element);
-        drop_keys(inside, &["provisioningState"]);
-        drop_keys(inside, derived);
-    }
-}
-
-/// Refuses a collection whose elements are not named objects, or share a name.
-pub(crate) fn check_names(entry: &Entry, collection: &str) -> Checked {
-    let found = &entry.value["properties"][collection];
-    if !found.is_null() && !found.is_array() {
-        let message = format!("Property {collection} of {} must be a list.", entry.id);
-        return refuse("InvalidRequestFormat", message);
-    }
-    let mut names = BTreeSet::new();
-    for element in list(&entry.value, &["properties", collection]) {
-        let name = text(element, &["name"]).to_lowercase();
-        if name.is_empty() {
-            let message = format!("An element of {collection} of {} has no name.", entry.id);
-            return refuse("InvalidRequestFormat", message);
-        }
-        if !names.insert(name) {
-            let message = format!(
-                "Resource {}/{collection} has two elements named {}.",
-                entry.id,
-                text(element, &["name"])
-            );
-            return refuse("DuplicateResourceName", message);
-        }
-    }
-    Ok(())
 }

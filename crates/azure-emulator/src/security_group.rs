@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
+use crate::elements::{check_names, strip_elements};
 use crate::envelope::check_name;
 use crate::json::{drop_keys, list, number, properties, same, text};
 use crate::message::{Checked, refuse};
-use crate::rules::{check_names, strip_elements};
 use crate::store::Entry;
 
 const MAX_RULES: usize = 1_000;

@@ -9,21 +9,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+pub(crate) use crate::entry::Entry;
+
 use crate::path::parent;
 use crate::uses::{Use, private_addresses, public_name, uses};
-
-/// A resource of its own. Elements (frontends, rules, …) stand inside their resource's value.
-#[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    /// The id as first written.
-    pub(crate) id: String,
-    /// `namespace/type`, lower case.
-    pub(crate) kind: String,
-    pub(crate) value: Value,
-    pub(crate) created_ms: u64,
-    /// The operation under way.
-    pub(crate) operation: Option<String>,
-}
 
 /// Everything in Azure, by lower-case id.
 #[derive(Debug, Clone, Default)]

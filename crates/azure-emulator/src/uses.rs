@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
+use crate::entry::Entry;
 use crate::json::{at, list, references, text};
 use crate::path::kind;
-use crate::store::Entry;
 
 /// One reference from a resource, or one of its elements, to another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

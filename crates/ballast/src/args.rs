@@ -4,12 +4,12 @@
 use crate::command::bench;
 #[cfg(feature = "sim")]
 use crate::command::sim;
+use crate::command::{
+    adopt, azure_role, completions, console, explain, history, hold, lint, man, migrate,
+    node_agent, orphans, plan, run, status,
+};
 #[cfg(feature = "emulators")]
 use crate::command::{azure_emulator, kube_emulator, up};
-use crate::command::{
-    azure_role, completions, console, explain, history, hold, lint, man, migrate, node_agent,
-    orphans, plan, run, status,
-};
 use crate::exit;
 use crate::output::ColorChoice;
 use crate::version;
@@ -50,8 +50,15 @@ pub enum Command {
     Explain(explain::Args),
     /// Migrate a cluster's load balancers: pool kind, number, SKU, or to and from container load
     /// balancers
+    ///
+    /// The cloud config names the target: change it (or a copy of it) and give it with
+    /// --cloud-config. What Azure has now is read from Azure, so an interrupted migration goes on
+    /// when the same command is run again.
     Migrate(migrate::Args),
     /// Show each Service: its addresses, its load balancer, and why it is not programmed
+    ///
+    /// Asks a running controller. With --cloud-config or --cloud-config-secret-name it reads the
+    /// cluster and Azure instead.
     Status(status::Args),
     /// Show each write to Azure: why it was made, what it changed, and what Azure answered
     History(history::Args),
@@ -63,9 +70,18 @@ pub enum Command {
     Confirm(hold::Args),
     /// Retry at once the writes of a Service that Azure rejected
     Retry(hold::Args),
+    /// Hand the BYO public IPs of a Service over to Ballast, which deletes them with their last
+    /// Service
+    ///
+    /// Sets tags of the public IPs and writes nothing else. Needs the right to write public IPs in
+    /// Azure.
+    Adopt(adopt::Args),
     /// Open the console of the leader's Pod in a browser, through a port-forward
     Console(console::Args),
     /// List Azure resources of this cluster that belong to no Service; with --delete, delete them
+    ///
+    /// Looks only in the resource groups of the cloud config, and only at resources with this
+    /// cluster's names and tags.
     Orphans(orphans::Args),
     /// Run the health agent of one node, which answers Azure's health probes in place of the
     /// service proxy

@@ -1,5 +1,4 @@
-//! Reads Azure's metric of health probes beside the controller, and keeps what it says for those
-//! who look: status, console, metrics, Events.
+//! Reads Azure's metric of health probes beside the controller.
 //!
 //! # Guarantees
 //! - Planning and writing never wait for it and never see it: it looks at the controller between
@@ -7,19 +6,19 @@
 //! - One read a second at most, and each part of a load balancer once in a round.
 //! - A refusal is logged once, with what to grant; reads then go at a tenth of the pace.
 
-use crate::engine::{Engine, SharedController};
-use crate::majority::Turns;
+use crate::backends::BackendHealth;
+use crate::engine::Engine;
+use crate::shared::{SharedController, Turns};
 use arm::{Answer, ArmError, Method, probe_status};
 use control::Controller;
-use control::backends::{BackendLog, Read, Turn, is_usual, reads};
+use control::backends::{Read, Turn, reads};
 use edge::arm::Sender as Azure;
 use edge::clock::{Clock, utc_seconds};
 use edge::kubernetes::Sender as Kubernetes;
 use edge::lease::leader::Standing;
-use model::{ResourceId, ServiceBackends, ServiceName, ServiceUid};
-use std::collections::{BTreeMap, BTreeSet};
+use model::{ResourceId, ServiceName};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -43,48 +42,6 @@ pub struct Settings {
     pub instance: String,
     /// Whether this process writes only while it holds the Lease.
     pub turns: Turns,
-}
-
-/// What is known of the backends. Clones are the same one.
-#[derive(Clone, Debug, Default)]
-pub struct BackendHealth {
-    known: Arc<Mutex<Known>>,
-}
-
-#[derive(Debug, Default)]
-struct Known {
-    log: BackendLog,
-    /// By load balancer, as long as it cannot be read.
-    troubles: BTreeMap<ResourceId, String>,
-}
-
-impl BackendHealth {
-    /// What was found of a Service, as of now.
-    #[must_use]
-    pub fn of(&self, uid: &ServiceUid, now_ms: u64) -> Option<Arc<ServiceBackends>> {
-        self.lock().log.of(uid, now_ms).cloned()
-    }
-
-    /// Why nothing new is known.
-    #[must_use]
-    pub fn trouble(&self) -> Option<Arc<str>> {
-        let known = self.lock();
-        let first = known.troubles.values().next()?;
-        Some(match known.troubles.len() - 1 {
-            0 => Arc::from(first.as_str()),
-            more => Arc::from(format!("{first} (and {more} more load balancers)")),
-        })
-    }
-
-    /// A number that grows whenever a backend is found to be otherwise.
-    #[must_use]
-    pub fn changes(&self) -> u64 {
-        self.lock().log.changes()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Reads until stopped, while this process leads.
@@ -154,7 +111,7 @@ impl Observer {
             return Round::Empty;
         }
         let stand: BTreeSet<ResourceId> = reads.iter().map(|read| read.balancer.clone()).collect();
-        self.backends.lock().troubles.retain(|balancer, _| stand.contains(balancer));
+        self.backends.keep_troubles(&stand);
         for (at, read) in reads.into_iter().enumerate() {
             if at > 0 {
                 tokio::time::sleep(SPACING).await;
@@ -213,20 +170,12 @@ impl Observer {
 
     /// Says each trouble once, and that it is over.
     fn note_trouble(&self, read: &Read, now: Option<String>) {
-        let troubles = &mut self.backends.lock().troubles;
-        let old = troubles.get(&read.balancer);
-        if old == now.as_ref() {
+        if !self.backends.note_trouble(&read.balancer, now.as_deref()) {
             return;
         }
         match now {
-            Some(new) => {
-                tracing::warn!("backend health: {new}");
-                troubles.insert(read.balancer.clone(), new);
-            }
-            None => {
-                tracing::info!("backend health: {} is read again", last(&read.balancer));
-                troubles.remove(&read.balancer);
-            }
+            Some(new) => tracing::warn!("backend health: {new}"),
+            None => tracing::info!("backend health: {} is read again", last(&read.balancer)),
         }
     }
 
@@ -234,7 +183,7 @@ impl Observer {
         let (backends, clock) = (self.backends.clone(), self.clock);
         let learn = move |controller: &Controller| {
             let facts = (controller.world(), controller.report());
-            let turns = backends.lock().log.learn(facts, &read, &series, clock.now_ms());
+            let turns = backends.learn(facts, &read, &series, clock.now_ms());
             let services = &controller.report().services;
             let named = turns.into_iter().filter_map(|turn| {
                 let name = services.get(&turn.uid)?.name.clone();
@@ -275,10 +224,4 @@ fn trouble(read: &Read, why: &str, round: Round) -> String {
         Round::Throttled(_) | Round::Done | Round::Empty => "; the next round reads it again",
     };
     format!("GET metrics of loadBalancers/{name}: {why}{next}")
-}
-
-/// Whether it is usual that some backends of a Service fail their probes, as far as it is known.
-#[must_use]
-pub fn is_usual_of(controller: &Controller, uid: &ServiceUid) -> bool {
-    controller.world().kubernetes.services.get(uid).is_some_and(|service| is_usual(service))
 }

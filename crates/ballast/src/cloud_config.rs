@@ -1,7 +1,8 @@
 //! Where the cloud config comes from.
 
+mod layout;
+
 use crate::cluster;
-use crate::command::migrate::layout;
 use crate::exit::{Exit, Failure};
 use base64::Engine as _;
 use kube::Client;

@@ -21,8 +21,8 @@ const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
 /// Which cluster.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ClusterArgs {
-    /// Use this kubeconfig; without it KUBECONFIG, else ~/.kube/config (for `run` and `node-agent`
-    /// only with --context), else the Pod's service account
+    /// Use this kubeconfig [default: KUBECONFIG, else ~/.kube/config (`run` and `node-agent`: only
+    /// with --context), else the Pod's service account]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Use this context of the kubeconfig instead of the current one
@@ -160,8 +160,8 @@ pub async fn lease_annotation(client: &Client, lease: &ServiceName, key: &str) -
     found["metadata"]["annotations"][key].as_str().map(str::to_owned)
 }
 
-/// Whether a command that takes no Lease may begin to write to Azure: a process that takes the
-/// Lease hears of a pause by itself.
+/// Whether a command that takes no Lease may begin to write to Azure: during a pause it would only
+/// wait for the pause to end.
 ///
 /// # Errors
 /// An operator has paused writes.

@@ -1,13 +1,13 @@
 //! The controller's side of `healthCheck: agent`: counts the nodes whose proxy is ill, and tells
 //! agents when so many are that nodes stay in rotation.
 
-use crate::engine::SharedController;
+use crate::shared::{Proxies, SharedController, Turns};
 use control::{Controller, KubernetesAnswer, KubernetesCall};
 use edge::clock::Clock;
 use edge::kubernetes::{Change, Pace, Sender, Source, Told, Watch};
 use edge::lease::leader::Standing;
 use health::object::{self, Count, Occasion};
-use health::{Decision, Majority, ReportFact, ReportPart, Verdict};
+use health::{Decision, Majority, ReportFact, ReportPart};
 use kube::Client;
 use model::NodeName;
 use model::kubernetes::Membership;
@@ -39,24 +39,6 @@ pub struct Settings {
     pub instance: String,
     /// Whether processes take turns.
     pub turns: Turns,
-}
-
-/// Whether this process writes only while it holds the Lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turns {
-    /// It does.
-    Taken,
-    /// It is alone by arrangement.
-    Alone,
-}
-
-/// What is counted, for metrics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Proxies {
-    /// Nodes whose proxy is ill.
-    pub ill: usize,
-    /// The verdict as it stands.
-    pub verdict: Verdict,
 }
 
 /// A fact that a watch tells.

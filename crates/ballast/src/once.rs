@@ -1,9 +1,9 @@
 //! Reads a cluster and a subscription once, without writing.
 
 use crate::cluster;
-use crate::engine::{Engine, kinds, options};
+use crate::engine::{Engine, options};
 use crate::exit::{Exit, Failure};
-use crate::pages::unlisted;
+use crate::listing::{kinds, unlisted};
 use crate::progress;
 use control::{Controller, Effect, Event, Leadership};
 use edge::kubernetes::sources::{SourceSettings, sources};

@@ -2,12 +2,13 @@
 
 use crate::console::Console;
 use crate::console::access::{Access, guard};
-use crate::engine::SharedController;
 use crate::history::{HistoryDocument, Past, Remembered};
 use crate::listener::{self, Limits};
 use crate::metrics;
 use crate::metrics::Beside;
 use crate::metrics::exposition::Format;
+use crate::readiness::Line;
+use crate::shared::SharedController;
 use crate::shown::Shown;
 use crate::status::{LeaderStatus, StatusDocument};
 use axum::Router;
@@ -21,15 +22,10 @@ use bytes::Bytes;
 use control::Controller;
 use edge::clock::Clock;
 use edge::notice::NoticeSink;
-use model::obstacle::{Attempts, Obstacle, Subject};
-use model::world::{Kind, Need};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// Lines of detail that `/readyz` has.
-const DETAILS: usize = 10;
 
 /// What the pages look at: nothing but a reason until the controller runs.
 #[derive(Clone)]
@@ -224,89 +220,6 @@ fn answer(page: Option<(Duration, Bytes)>, content_type: &'static str) -> Respon
     let content_type = HeaderValue::from_static(content_type);
     let headers = [(CONTENT_TYPE, content_type), (AGE, HeaderValue::from(age.as_secs()))];
     (headers, page).into_response()
-}
-
-/// Kinds of Kubernetes objects that are not listed yet, one line each.
-#[must_use]
-pub fn unlisted(controller: &Controller) -> Vec<String> {
-    let complete = &controller.world().kubernetes.complete;
-    let kinds = crate::engine::kinds(controller.policy());
-    let missing = kinds.iter().filter(|kind| !complete.contains(kind));
-    let missing = missing.map(|kind| format!("{} are not listed yet", plural(*kind)));
-    let ledger = controller.awaits_ledger().then(|| "the ledger is not read yet".to_owned());
-    missing.chain(ledger).collect()
-}
-
-/// What `/readyz` says: no ids are in it, for everybody may read it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Readiness {
-    /// Why the controller is of no use yet: what is not listed, reads of Azure without which
-    /// Services are not planned, and what forbids to plan at all.
-    pub reasons: Vec<Line>,
-    /// The first of what stands in the way.
-    pub details: Vec<Line>,
-    /// How many more there are.
-    pub more: usize,
-}
-
-/// One line about trouble.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    text: String,
-    attempts: Option<Attempts>,
-}
-
-impl Line {
-    fn plain(text: String) -> Self {
-        Self { text, attempts: None }
-    }
-
-    fn of(obstacle: &Obstacle) -> Self {
-        Self { text: obstacle.brief(), attempts: Some(obstacle.attempts()) }
-    }
-
-    /// The line as of now.
-    #[must_use]
-    pub fn text(&self, now_ms: u64) -> String {
-        let attempts = self.attempts.map(|attempts| attempts.text(now_ms)).unwrap_or_default();
-        format!("{}{attempts}", self.text)
-    }
-}
-
-impl Readiness {
-    /// Of a controller, after a step.
-    #[must_use]
-    pub fn of(controller: &Controller) -> Self {
-        let report = controller.report();
-        let needed = |obstacle: &&Obstacle| match &obstacle.about {
-            Subject::Read(need) => is_needed(controller, need, obstacle),
-            Subject::Ledger => controller.awaits_ledger(),
-            _ => false,
-        };
-        let mut reasons: Vec<Line> = unlisted(controller).into_iter().map(Line::plain).collect();
-        reasons.extend(report.obstacles.iter().filter(needed).map(Line::of));
-        let frozen = report.findings.iter().filter(|f| f.rule == plan::OTHER_LAYOUT_STANDS);
-        reasons.extend(frozen.map(|finding| Line::plain(finding.to_string())));
-        let details = report.obstacles.iter().take(DETAILS).map(Line::of).collect();
-        Self { reasons, details, more: report.obstacles.len().saturating_sub(DETAILS) }
-    }
-}
-
-fn is_needed(controller: &Controller, need: &Need, obstacle: &Obstacle) -> bool {
-    controller.report().needs.contains(need) || !obstacle.services.is_empty()
-}
-
-/// The kind's name for people.
-#[must_use]
-pub fn plural(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Services => "Services",
-        Kind::Nodes => "Nodes",
-        Kind::EndpointSlices => "EndpointSlices",
-        Kind::Pods => "Pods",
-        Kind::GatedPods => "Pods with our readiness gate",
-        Kind::Namespaces => "Namespaces",
-    }
 }
 
 #[cfg(test)]

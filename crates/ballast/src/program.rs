@@ -117,6 +117,7 @@ async fn dispatch(mut cli: Cli, called_as: &str) -> Outcome {
         Command::Resume(args) => command::hold::resume(args).await,
         Command::Confirm(args) => command::hold::run(args, Verb::Confirm).await,
         Command::Retry(args) => command::hold::run(args, Verb::Retry).await,
+        Command::Adopt(args) => command::adopt::run(args, color).await,
         Command::Console(args) => command::console::run(args).await,
         Command::Orphans(args) => command::orphans::run(args, color).await,
         Command::NodeAgent(args) => command::node_agent::run(args).await,

@@ -2,8 +2,8 @@
 //! port-forward that this program makes itself.
 
 use crate::cluster::{self, ClusterArgs};
-use crate::command::lease::LeaseName;
 use crate::exit::{Exit, Failure};
+use crate::lease::LeaseName;
 use bytes::Bytes;
 use edge::kubernetes::ConnectFrom;
 use edge::kubernetes::connect::kubeconfig_names_cluster;

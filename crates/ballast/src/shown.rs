@@ -1,6 +1,6 @@
 //! A page made of the controller, and kept: asked for by anybody, however often, it costs little.
 
-use crate::engine::SharedController;
+use crate::shared::SharedController;
 use bytes::Bytes;
 use control::Controller;
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 pub mod backends;
 
+use crate::listing::unlisted;
 use backends::BackendsStatus;
 use control::{Controller, DriftOutcome, DriftRecord};
 use edge::lease::leader::{Leader, Standing};
@@ -234,7 +235,7 @@ impl StatusDocument {
         for service in &mut document.services {
             service.since_ms = controller.since_ms(&ServiceUid::new(&service.uid));
         }
-        document.troubles.splice(0..0, crate::pages::unlisted(controller));
+        document.troubles.splice(0..0, unlisted(controller));
         let drift = controller.drift();
         document.drift = drift.map(|r| DriftStatus::of(controller.world(), r)).collect();
         document.writes = Some(controller.counts().writes);

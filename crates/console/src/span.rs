@@ -43,6 +43,12 @@ pub fn until(h: &mut Html, at_ms: u64, now_ms: u64) {
     h.leaf("time", &attributes, &span(at_ms.saturating_sub(now_ms)));
 }
 
+/// The time of day, UTC, to the second.
+#[must_use]
+pub fn time_of_day(at_ms: u64) -> String {
+    stamp(at_ms).get(11..19).unwrap_or_default().to_owned()
+}
+
 /// Writes the time of day, UTC.
 pub fn clock(h: &mut Html, at_ms: u64) {
     let at = stamp(at_ms);
@@ -62,5 +68,6 @@ mod tests {
         let mut h = Html::default();
         clock(&mut h, 1_700_000_000_042);
         assert!(h.into_text().ends_with(">22:13:20.042</time>"));
+        assert_eq!(time_of_day(1_700_000_000_042), "22:13:20");
     }
 }

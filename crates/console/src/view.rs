@@ -2,6 +2,7 @@
 
 use model::obstacle::{Obstacle, ObstacleKind};
 use model::report::{Finding, ServiceReport, Severity, State, Wait};
+use model::world::Fact;
 use model::{Report, ServiceBackends, ServiceName, ServiceUid, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub struct Head {
     pub leader: String,
     /// What stands in the way; one line each, the last one says how many more there are.
     pub troubles: Vec<String>,
+    /// How many findings there are.
+    pub findings: usize,
 }
 
 /// What calls came to since the start.
@@ -92,6 +95,15 @@ pub struct Fault {
     pub attempt: Option<u32>,
 }
 
+impl Fault {
+    /// Whether it is a Service's own: what holds it up stands among the obstacles, which may hold
+    /// up other Services, too.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.grade != Grade::HeldUp
+    }
+}
+
 impl From<&Obstacle> for Fault {
     fn from(obstacle: &Obstacle) -> Self {
         let grade = match obstacle.kind {
@@ -144,6 +156,8 @@ pub struct ServiceLine {
     pub balancer: Option<String>,
     /// Its addresses.
     pub addresses: Vec<String>,
+    /// The host names that Azure has for them.
+    pub hosts: Vec<Arc<str>>,
     /// What it waits on.
     pub waits: Vec<String>,
     /// What is wrong with it, the worst first.
@@ -221,6 +235,14 @@ impl Snapshot {
         few(self.obstacles.iter().map(line).chain(probes).collect())
     }
 
+    /// How many findings there are, on the whole, Services and Pods, and what stands in the way.
+    #[must_use]
+    pub fn findings(&self) -> usize {
+        let own = self.services.iter().flat_map(|line| &line.faults).filter(|fault| fault.is_own());
+        let pods = self.pods.iter().flat_map(|(_, faults)| faults);
+        self.obstacles.len() + self.whole.len() + own.count() + pods.count()
+    }
+
     /// Calls that fail or are not answered, and the Services that each holds up.
     pub fn held_up(&self) -> impl Iterator<Item = (Vec<ServiceName>, &Obstacle)> {
         let lines = self.services.iter();
@@ -242,6 +264,11 @@ impl Snapshot {
         let services = report.services.iter();
         let mut services: Vec<ServiceLine> =
             services.map(|(uid, now)| line(world, uid, now, since_ms(uid))).collect();
+        let hosts = hosts(world);
+        for line in services.iter_mut().filter(|_| !hosts.is_empty()) {
+            let of = line.addresses.iter().filter_map(|address| hosts.get(address));
+            line.hosts = of.map(|host| Arc::clone(host)).collect();
+        }
         let places: BTreeMap<ServiceUid, usize> =
             services.iter().enumerate().map(|(at, line)| (line.uid.clone(), at)).collect();
         for obstacle in &report.obstacles {
@@ -273,6 +300,13 @@ impl Snapshot {
     }
 }
 
+/// Host names of public IPs with a DNS label, by address.
+fn hosts(world: &World) -> BTreeMap<String, &Arc<str>> {
+    let ips = world.azure.public_ips.values().flat_map(Fact::each);
+    let named = ips.filter_map(|ip| Some((ip.address?.to_string(), ip.fqdn.as_ref()?)));
+    named.collect()
+}
+
 fn line(
     world: &World,
     uid: &ServiceUid,
@@ -295,6 +329,7 @@ fn line(
         since_ms,
         balancer: now.balancer.as_ref().map(ToString::to_string),
         addresses,
+        hosts: Vec::new(),
         waits: waits.map(ToString::to_string).collect(),
         faults,
         backends: None,
@@ -307,8 +342,8 @@ pub fn rank(state: State) -> usize {
     State::ALL.iter().position(|known| *known == state).unwrap_or(State::ALL.len())
 }
 
-/// Whether a Service is what somebody searches for: part of its name, an address, or its load
-/// balancer.
+/// Whether a Service is what is searched for: part of its name, an address, a host name, or its
+/// load balancer.
 #[must_use]
 pub fn matches(service: &ServiceLine, wanted: &str) -> bool {
     let wanted = wanted.trim().to_lowercase();
@@ -316,5 +351,6 @@ pub fn matches(service: &ServiceLine, wanted: &str) -> bool {
     wanted.is_empty()
         || has(&service.name.to_string())
         || service.addresses.iter().any(|a| has(a))
+        || service.hosts.iter().any(|host| has(host))
         || service.balancer.as_deref().is_some_and(has)
 }

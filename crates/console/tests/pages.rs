@@ -3,14 +3,14 @@
 
 use console::history::{Call, Entry, History, Kind, Limits, Outcome};
 use console::page::{
-    OverviewQuery, PlanQuery, ServiceView, Sort, TimelineQuery, TopologyQuery, explained, findings,
-    overview, plan, service, timeline, topology,
+    OverviewQuery, PlanQuery, ServiceView, Sort, TimelineQuery, TopologyQuery, Window, explained,
+    findings, overview, plan, service, timeline, topology,
 };
 use console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
 use console::view::{Calls, DriftLine, Head, Snapshot};
 use model::azure::{
     Access, AdminState, Frontend, FrontendAddress, LoadBalancer, NatGateway, Pool, PoolAddress,
-    Provisioning, Rest, Rule, RuleProtocol, SecurityGroup, SecurityRule, Sku,
+    Provisioning, PublicIp, Rest, Rule, RuleProtocol, SecurityGroup, SecurityRule, Sku,
 };
 use model::kubernetes::{Service, ServicePort, TargetPort};
 use model::obstacle::{Obstacle, ObstacleKind, Subject};
@@ -106,6 +106,7 @@ fn a_balancer(count: usize) -> LoadBalancer {
 struct Stage {
     head: Head,
     world: World,
+    report: Report,
     snapshot: Snapshot,
     plan: PlanView,
     history: History,
@@ -154,6 +155,7 @@ fn stage(count: usize, name: impl Fn(usize) -> String) -> Stage {
             ..Head::default()
         },
         world,
+        report,
         snapshot,
         plan: a_plan(&names),
         history: a_history(&names),
@@ -236,11 +238,11 @@ fn some_calls(names: &[String]) -> Vec<Call> {
 }
 
 fn pages(stage: &Stage) -> Vec<(&'static str, String)> {
-    let Stage { head, world, snapshot, plan: coming, history, calls } = stage;
+    let Stage { head, world, snapshot, plan: coming, history, calls, .. } = stage;
     let line = &snapshot.services[0];
     let view = ServiceView { line, world, plan: coming, history, calls };
     let wanted = OverviewQuery { wanted: "default".to_owned(), ..OverviewQuery::default() };
-    let write = TimelineQuery { write: "c7".to_owned(), page: 0 };
+    let write = TimelineQuery { write: "c7".to_owned(), ..TimelineQuery::default() };
     let one = PlanQuery { id: BALANCER.to_owned(), page: 0 };
     vec![
         ("overview", overview(head, snapshot, (Calls::default(), &[]), &wanted)),
@@ -313,6 +315,80 @@ fn turned_and_searched_lists_show_what_is_asked_for() {
         assert!(drawn.contains(part), "{part:?} is not drawn");
     }
     assert_eq!(drawn.matches("class=\"topology\"").count(), 1);
+}
+
+/// What a drawing, a row or a bar cuts short leads to the whole of it.
+#[test]
+fn what_is_cut_short_leads_to_the_whole() {
+    let mut stage = stage(60, |n| format!("s{n:02}"));
+    for (at, line) in stage.snapshot.services.iter_mut().enumerate() {
+        line.name = ServiceName::new(format!("n{at:02}"), "web");
+    }
+    let mut balancer = a_balancer(1);
+    let rule = balancer.rules[0].clone();
+    balancer.rules = (0..30).map(|n| Rule { frontend_port: 8_000 + n, ..rule.clone() }).collect();
+    let all = BTreeMap::from([(balancer.id.clone(), Arc::new(balancer))]);
+    stage.world.azure.balancers = Fact::Known(all);
+    let show = |query: &TopologyQuery| topology(&stage.head, &stage.snapshot, &stage.world, query);
+    let wanted = "n00/".to_owned();
+    let drawn = show(&TopologyQuery { wanted, ..TopologyQuery::default() });
+    let frontend = uid(0).base_name();
+    for (kind, name, more) in
+        [("pool", "kubernetes", "12 more"), ("frontend", frontend.as_str(), "14 more rules")]
+    {
+        let link = format!("href=\"/topology?balancer=kubernetes&amp;{kind}={name}\"");
+        assert!(drawn.contains(&link) && drawn.contains(more), "{link}: {drawn}");
+    }
+    let balancer = || "kubernetes".to_owned();
+    let query = TopologyQuery { balancer: balancer(), pool: balancer(), ..Default::default() };
+    let members = show(&query);
+    assert!(members.contains("20 on load balancer ") && members.contains("10.0.0.20"), "{members}");
+    let query = TopologyQuery { balancer: balancer(), frontend, ..Default::default() };
+    let rules = show(&query);
+    assert!(rules.contains("30 on load balancer ") && rules.contains("TCP 8029 → 80"), "{rules}");
+    let gone = TopologyQuery { pool: "gone".to_owned(), ..query };
+    assert!(show(&gone).contains("class=\"topology\""), "what is not there is not listed");
+    let all = OverviewQuery::default();
+    let page = overview(&stage.head, &stage.snapshot, (Calls::default(), &[]), &all);
+    assert!(page.contains("and 48 more") && page.contains("href=\"/?namespace=n59\""), "{page}");
+    let list = timeline(&stage.head, &stage.calls, &TimelineQuery::default());
+    assert!(list.contains("<a href=\"/timeline?write=c99\">37 more</a>"), "{list}");
+    let write = TimelineQuery { write: "c99".to_owned(), ..TimelineQuery::default() };
+    let one = timeline(&stage.head, &stage.calls, &write);
+    assert!(one.contains("href=\"/services/default/s59\""), "{one}");
+}
+
+#[test]
+fn findings_are_counted_on_every_page() {
+    let stage = stage(60, |n| format!("s{n:02}"));
+    let head = Head { findings: stage.snapshot.findings(), ..stage.head };
+    let page = findings(&head, &stage.snapshot, 0);
+    assert!(page.contains(">Findings (20)</a>"), "{page}");
+    assert!(page.contains("20 findings: 20 refused."), "{page}");
+    let none = findings(&Head::default(), &Snapshot::default(), 0);
+    assert!(none.contains(">Findings</a>") && none.contains("Nothing is wrong."), "{none}");
+}
+
+#[test]
+fn a_public_ip_with_a_dns_label_shows_its_host_name() {
+    let mut stage = stage(1, |n| format!("s{n:02}"));
+    let host: Arc<str> = format!("shop.eastus.example{EVIL}").into();
+    let address = Some([20, 0, 0, 1].into());
+    let ip = PublicIp { fqdn: Some(host), ..fixture::public_ip("labelled", address) };
+    let group = fixture::policy().group;
+    let all = BTreeMap::from([(ip.id.clone(), Arc::new(ip))]);
+    stage.world.azure.public_ips.insert(group, Fact::Known(all));
+    let report = stage.report.clone();
+    stage.snapshot = Snapshot::of(&stage.world, &report, |_| None);
+    let all = pages(&stage);
+    for page in ["overview", "service"] {
+        let (_, text) = all.iter().find(|(name, _)| *name == page).unwrap();
+        assert!(text.contains("shop.eastus.example&lt;script&gt;"), "{page}: {text}");
+    }
+    let wanted = "EASTUS.example".to_owned();
+    let query = OverviewQuery { wanted, ..OverviewQuery::default() };
+    let found = overview(&stage.head, &stage.snapshot, (Calls::default(), &[]), &query);
+    assert!(found.contains("href=\"/services/default/s00\""), "{found}");
 }
 
 #[test]
@@ -412,13 +488,55 @@ fn a_write_shows_its_cause_its_difference_and_where_azure_shows_it() {
         assert!(list.contains(end), "there is no link to the portal: {end}");
     }
     assert!(list.contains("href=\"/timeline?write=c99\""));
-    let query = TimelineQuery { write: "c99".to_owned(), page: 0 };
+    let query = TimelineQuery { write: "c99".to_owned(), ..TimelineQuery::default() };
     let one = timeline(&stage.head, &stage.calls, &query);
     assert!(one.contains("rules[s29].port") && one.contains("attempt 2"));
     let line = &stage.snapshot.services[0];
     let Stage { world, plan, history, calls, .. } = &stage;
     let page = service(&stage.head, &ServiceView { line, world, plan, history, calls });
     assert!(page.contains("Writes to Azure") && page.contains("30 fields changed"));
+}
+
+/// The drawing ends now, whenever the last write was.
+#[test]
+fn the_time_line_draws_the_last_hour() {
+    let mut stage = stage(1, |n| format!("s{n:02}"));
+    let one = stage.calls[0].clone();
+    let call = |minutes: u64| {
+        let sent_ms = NOW_MS - minutes * 60_000;
+        let resource = format!("loadBalancers/before-{minutes}");
+        Call { sent_ms, ended_ms: Some(sent_ms + 2_000), resource, ..one.clone() }
+    };
+    stage.calls = [2, 10, 50, 70].map(call).to_vec();
+    let show = |window: Window| {
+        let query = TimelineQuery { window, ..TimelineQuery::default() };
+        let page = timeline(&stage.head, &stage.calls, &query);
+        let drawn = page.split_once("<svg class=\"lanes\"").map(|(_, rest)| rest.to_owned());
+        let drawn = drawn.and_then(|rest| Some(rest.split_once("</svg>")?.0.to_owned()));
+        (drawn.unwrap_or_default(), page)
+    };
+    let lanes = |drawn: &str| [2, 10, 50, 70].map(|n| drawn.contains(&format!("before-{n}<")));
+    let (drawn, page) = show(Window::Hour);
+    assert_eq!(lanes(&drawn), [true, true, true, false], "{drawn}");
+    // NOW_MS is 22:13:20.
+    assert!(drawn.contains(">21:13:20<") && drawn.contains(">22:13:20<"), "{drawn}");
+    assert!(page.contains("<a href=\"/timeline?span=15m\">last 15 minutes</a>"), "{page}");
+    let (drawn, _) = show(Window::Quarter);
+    assert_eq!(lanes(&drawn), [true, true, false, false], "{drawn}");
+    let (drawn, page) = show(Window::Minute);
+    assert!(drawn.is_empty() && page.contains("within the last minute."), "{page}");
+    assert!(page.contains("before-70"), "the list below has all of them");
+}
+
+/// A burst is drawn as far as a page has room for it.
+#[test]
+fn a_drawing_of_many_calls_is_bounded() {
+    let mut stage = stage(1, |n| format!("s{n:02}"));
+    let one = stage.calls[0].clone();
+    stage.calls = vec![one; 1_000];
+    let page = timeline(&stage.head, &stage.calls, &TimelineQuery::default());
+    assert!(page.contains("700 earlier calls are in the list below."), "{page}");
+    assert!(page.len() < 200_000, "{} bytes", page.len());
 }
 
 #[test]

@@ -1,33 +1,28 @@
-//! Notices drift, and plans around it where it is left.
+//! What others made of Azure, as far as it was looked at.
 
-use crate::budget::queue;
-use crate::controller::Controller;
 use model::ResourceId;
 use model::drift::Drift;
-use model::plan::{Action, Change};
-use model::policy::DriftPolicy;
 use plan::Planner;
 use plan::drift::{Confirmed, Kept};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Azure as we left it, and what others made of it.
 #[derive(Debug, Default)]
 pub(crate) struct DriftCheck {
-    confirmed: Confirmed,
+    pub confirmed: Confirmed,
     /// Plans a World without drift, whose memory is another one's.
-    planner: Planner,
-    now: Vec<Drift>,
-    settled_due: bool,
+    pub planner: Planner,
+    pub now: Vec<Drift>,
+    pub settled_due: bool,
     /// What the last plan was made from is noted, and nothing has changed since.
-    noted: bool,
+    pub noted: bool,
     /// Resources that have lost the tags by which we know them.
-    unmarked: BTreeSet<ResourceId>,
-    marks_due: bool,
+    pub unmarked: BTreeSet<ResourceId>,
+    pub marks_due: bool,
     /// What is left, for the next process.
-    kept: Kept,
+    pub kept: Kept,
     /// The last look was at all there is: what it found to be left can be noted.
-    seen: bool,
+    pub seen: bool,
 }
 
 impl DriftCheck {
@@ -56,115 +51,5 @@ impl DriftCheck {
     /// Whether another plan of the same World would find nothing that the last one did not.
     pub fn is_noted(&self) -> bool {
         self.noted
-    }
-}
-
-impl Controller {
-    /// How many fields differ now.
-    #[must_use]
-    pub fn drift_fields(&self) -> u64 {
-        self.drift.now.iter().map(Drift::fields).sum()
-    }
-
-    /// What others made of a resource, in words.
-    pub(crate) fn drift_of(&self, id: &ResourceId) -> impl Iterator<Item = String> {
-        self.drift.now.iter().filter(move |drift| drift.target == *id).map(Drift::deed)
-    }
-
-    /// Whoever may write now, another one may have written meanwhile.
-    pub(crate) fn forget_drift(&mut self) {
-        self.drift.confirmed = Confirmed::default();
-        self.observers.drift.forget();
-        (self.drift.kept, self.drift.seen) = (Kept::default(), false);
-        self.drift.now.clear();
-        self.drift.unmarked.clear();
-    }
-
-    /// What a write has come to is what drift is told from.
-    pub(crate) fn confirm_written(&mut self, id: &ResourceId, action: &Action) {
-        // What was repaired is not kept as others had made it.
-        let left = match self.policy.drift {
-            DriftPolicy::Report => self.drift.now.as_slice(),
-            DriftPolicy::Repair => &[],
-        };
-        self.drift.confirmed.note_written(id, action, &self.world.azure, left);
-    }
-
-    /// A write failed in a way that leaves open what it has come to: it is our own all the same.
-    pub(crate) fn note_sent(&mut self, id: &ResourceId, action: &Action) {
-        self.drift.confirmed.note_sent(id, action, &self.world.azure);
-    }
-
-    /// Compares what the plan is about to change with what we left.
-    pub(crate) fn look_for_drift(&mut self, before: &[Arc<Change>], now_ms: u64) {
-        self.drift.noted = false;
-        self.drift.seen = false;
-        if !self.term.is_held() {
-            return;
-        }
-        let blocked = self.has_finding(plan::OTHER_LAYOUT_STANDS);
-        let log = &mut self.drift;
-        if std::mem::take(&mut log.marks_due) {
-            log.unmarked = plan::drift::unmarked(&log.confirmed, &self.world);
-        }
-        if blocked {
-            return;
-        }
-        plan::drift::restore_marks(
-            &log.confirmed,
-            &self.world,
-            &log.unmarked,
-            &mut self.planning.plan,
-        );
-        self.recall_left();
-        let log = &mut self.drift;
-        let mut now = if log.now.is_empty() {
-            // What was planned before was looked at then, and what is left of it is as it was.
-            let changes = &self.planning.plan.changes;
-            let new = queue::news(before, changes).into_iter().map(|at| changes[at].as_ref());
-            plan::drift::find_among(&log.confirmed, &self.world, new)
-        } else {
-            plan::drift::find(&log.confirmed, &self.world, &self.planning.plan)
-        };
-        // While a resource is written nothing is planned for it: what was known of it still holds.
-        let busy = &self.world.in_flight;
-        let planned: BTreeSet<_> = now.iter().map(|drift| drift.target.clone()).collect();
-        let known = log.now.iter();
-        let known = known.filter(|d| busy.contains_key(&d.target) && !planned.contains(&d.target));
-        now.extend(known.cloned());
-        let is_quiet = self.planning.report.needs.is_empty() && self.world.holds.is_empty();
-        log.noted = log.settled_due && is_quiet;
-        if log.noted {
-            log.settled_due = false;
-            log.confirmed.note_settled(&self.world, &self.planning.plan);
-        }
-        let wanted = match now.is_empty() {
-            true => Vec::new(),
-            false => self.planning.plan.changes.clone(),
-        };
-        if self.policy.drift == DriftPolicy::Report && !now.is_empty() {
-            let (world, policy) = (&mut self.world, &self.policy);
-            let (plan, report) =
-                plan::drift::plan_around(&mut log.planner, world, policy, &log.confirmed, &mut now);
-            self.planning.plan = plan;
-            self.planning.report = report;
-        }
-        let reports = self.policy.drift == DriftPolicy::Report;
-        let left = now.iter().filter(|drift| reports || self.is_paused(&drift.target));
-        let kept = self.drift.kept.noted(left, &wanted);
-        self.drift.kept = kept;
-        self.drift.seen = is_quiet;
-        self.drift.now.clone_from(&now);
-        self.show_drift(&now, now_ms);
-    }
-
-    /// What a process before this one has left is left.
-    fn recall_left(&mut self) {
-        if self.policy.drift == DriftPolicy::Report
-            && self.world.kubernetes.ledger.known().is_some()
-        {
-            let (kept, changes) = (&self.kubernetes.ledger.kept, &self.planning.plan.changes);
-            plan::drift::recall(&mut self.drift.confirmed, kept, changes);
-        }
     }
 }

@@ -11,18 +11,24 @@ pub mod event;
 mod kubernetes;
 mod lanes;
 mod observers;
+pub mod request;
 
+mod calls;
+mod clock;
 mod controller;
 mod drift;
-mod obstacles;
 mod reads;
+mod retry;
+#[cfg(test)]
+mod sample;
 mod term;
+mod trouble;
 
 pub use controller::{Controller, Options, ledger_of};
 pub use effect::{CallId, Effect, KubernetesCall, Notice, NoticeKind};
 pub use event::{Event, KubernetesAnswer, Leadership};
 pub use kubernetes::gates::{self, Gates};
-pub use lanes::{request, search};
+pub use lanes::search;
 pub use observers::backends::{self, BackendLog};
 pub use observers::drift_log::{DriftOutcome, DriftRecord};
 pub use observers::histogram::{self, Histogram};

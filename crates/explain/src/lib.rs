@@ -3,6 +3,7 @@
 //! Nothing here decides: all of it asks `plan` again, with other facts or other wishes, and
 //! compares the answers.
 
+pub mod adoption;
 pub mod causes;
 pub mod forecast;
 pub mod orphans;

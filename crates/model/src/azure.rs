@@ -138,6 +138,8 @@ pub struct PublicIp {
     pub ip_tags: BTreeMap<Arc<str>, Arc<str>>,
     /// DNS label.
     pub dns_label: Option<Arc<str>>,
+    /// The host name that Azure made of the label (read only).
+    pub fqdn: Option<Arc<str>>,
     /// Prefix it comes from.
     pub prefix: Option<ResourceId>,
     /// The frontend or NAT gateway that uses it (read only).

@@ -256,8 +256,8 @@ pub struct Tenancy {
     /// `allowedBYOPublicIPs`: the BYO public IPs that Services may name; `None`: any.
     pub public_ips: Option<Vec<ResourceId>>,
     /// `egressGatewayNamespaces`: the namespaces whose Pods may leave through an egress gateway, by
-    /// the gateway's name; `*` is any. A name that is not listed is that of the namespace which
-    /// used it first.
+    /// the gateway's name in small letters; `*` is any. A name that is not listed is that of the
+    /// namespace which used it first.
     pub egress: BTreeMap<Arc<str>, Vec<Arc<str>>>,
     /// `maximumEgressGateways`: each costs a NAT gateway.
     pub most_egress: u32,

@@ -242,14 +242,17 @@ pub struct World {
     pub holds: BTreeMap<ServiceUid, Hold>,
     /// Services that carried our finalizer when this process first saw them, and Services and
     /// egress gateways that were registered then: another process may have written for them a
-    /// moment ago, which a list need not show yet. They are not let go.
+    /// moment ago, which a list need not show yet. They are not let go. Empty once the barrier of
+    /// the term is passed.
     pub inherited: BTreeSet<ServiceUid>,
     /// Services among them of which the first list of load balancers showed no rule: what they have
     /// may not be listed yet, their load balancer included. Nodes that it may have join no other
-    /// load balancer, and a Service with an address in its status is left as it is.
+    /// load balancer, and a Service with an address in its status is left as it is. Empty once
+    /// these lists were read again.
     pub unseen: BTreeSet<ServiceUid>,
-    /// Frontend names (base names) that were seen without a Service in two complete lists in a
-    /// row: their Service is gone without having been waited for.
+    /// Names, as parts and tags bear them, of Services that went while this process watched: what
+    /// bears one is taken away. A name that nothing bears any more is forgotten. The API server
+    /// tells of the end of an object only those who watch at that time.
     pub abandoned: BTreeSet<Arc<str>>,
     /// What has drained for the time allowed.
     pub drained: BTreeSet<Drainer>,

@@ -2,18 +2,15 @@
 
 use crate::ask::Intent;
 use crate::ask::container::ContainerIntent;
-use crate::ask::readings::Readings;
-use crate::claim::admission::{self, Admission};
-use crate::claim::verdict::{Frozen, Refusal};
 use crate::own::parts::{Index, View};
 use crate::own::{Own, name};
-use crate::tell::condition;
+use crate::verdict::{Frozen, Refusal};
 use model::azure::{LoadBalancer, PublicIp};
 use model::drain::Drainer;
-use model::kubernetes::{Service, Wish};
+use model::kubernetes::Service;
 use model::ledger::LedgerWrite;
-use model::plan::{Change, KubernetesWrite, Plan};
-use model::report::{Finding, Report, ServiceReport, Severity, State, Until, Wait};
+use model::plan::{Change, KubernetesWrite};
+use model::report::{Finding, Until, Wait};
 use model::world::{ById, Need};
 use model::{Family, Group, Policy, ResourceId, ServiceName, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +67,16 @@ pub(crate) enum Traces {
     None,
     /// Something was.
     Some,
+}
+
+/// A public IP while it is edited on account of several Services.
+pub(crate) struct Edited {
+    /// As it stands, if it does.
+    pub before: Option<Arc<PublicIp>>,
+    /// As it is to be.
+    pub after: PublicIp,
+    /// On whose account.
+    pub causes: BTreeSet<ServiceUid>,
 }
 
 impl Case<'_> {
@@ -156,16 +163,9 @@ pub(crate) struct Draft<'w> {
 }
 
 impl<'w> Draft<'w> {
-    /// Takes a stance to every Service.
-    pub fn new(
-        world: &'w World,
-        policy: &'w Policy,
-        index: &'w Index,
-        readings: &mut Readings,
-    ) -> Self {
-        let mut draft = Self { index, ..Self::bare(world, policy) };
-        draft.admit_all(readings);
-        draft
+    /// Knows no Service yet, but where the parts of load balancers are.
+    pub fn new(world: &'w World, policy: &'w Policy, index: &'w Index) -> Self {
+        Self { index, ..Self::bare(world, policy) }
     }
 
     /// Knows no Service yet.
@@ -197,47 +197,13 @@ impl<'w> Draft<'w> {
         }
     }
 
-    /// Takes a stance to every Service.
-    pub fn admit_all(&mut self, readings: &mut Readings) {
-        let services = self.world.kubernetes.services.values();
-        // All at once: they are sorted, and not put among each other one by one.
-        let named = services.clone().map(|service| (service.name.clone(), service.uid.clone()));
-        self.by_name = named.collect();
-        services.for_each(|service| self.admit_unnamed(service, readings));
-    }
-
-    /// Takes a stance to one Service.
-    pub fn admit(&mut self, service: &'w Arc<Service>, readings: &mut Readings) {
-        self.by_name.insert(service.name.clone(), service.uid.clone());
-        self.admit_unnamed(service, readings);
-    }
-
-    fn admit_unnamed(&mut self, service: &'w Arc<Service>, readings: &mut Readings) {
-        let case = self.case(service, readings);
+    /// Adds a Service, to be found by its base name, too.
+    pub fn add(&mut self, case: Case<'w>) {
+        let uid = &case.service.uid;
         if let Some(base) = name::base_number(&case.base) {
-            self.by_base.insert(base, service.uid.clone());
+            self.by_base.insert(base, uid.clone());
         }
-        self.cases.insert(service.uid.clone(), case);
-    }
-
-    fn case(&self, service: &'w Arc<Service>, readings: &mut Readings) -> Case<'w> {
-        let Admission { stance, findings, wait } =
-            admission::admit(self.world, self.policy, service, readings);
-        let base = match &stance {
-            Stance::Wanted(intent) => Arc::clone(&intent.base),
-            _ => Arc::from(service.uid.base_name()),
-        };
-        Case {
-            service,
-            base,
-            stance,
-            waits: wait.into_iter().collect(),
-            findings,
-            refusals: Vec::new(),
-            balancer: None,
-            addresses: Vec::new(),
-            traces: Traces::None,
-        }
+        self.cases.insert(uid.clone(), case);
     }
 
     /// The Service whose base name this part's name begins with.
@@ -366,55 +332,4 @@ impl<'w> Draft<'w> {
         let withheld = self.withheld.get(uid);
         withheld.is_some_and(|all| address.parse().is_ok_and(|address| all.contains(&address)))
     }
-
-    /// Turns what was drafted into the plan and the report.
-    pub fn finish(self) -> (Plan, Report) {
-        let Self { needs, findings, pods, draining, holders, ledger, mut writes, .. } = self;
-        // It goes once lists are certain to show all that it has, and are read.
-        let lists = |wait: &Wait| matches!(wait, Wait::Listing | Wait::Reading(_));
-        let leaves =
-            |case: &Case<'_>| case.service.wish == Wish::Nothing && case.waits.iter().any(lists);
-        let unread = self.world.azure.balancers.known().is_none();
-        let reported = |(uid, case): (ServiceUid, Case<'w>)| {
-            let has = |severity| case.findings.iter().any(|f| f.severity == severity);
-            let (refused, held) = (has(Severity::Refusal), has(Severity::Hold));
-            let state = match case.stance {
-                Stance::Leaving => State::Removing,
-                _ if held => State::Held,
-                _ if refused && serves(&case, unread) => State::RefusedServing,
-                _ if refused => State::Refused,
-                Stance::Frozen(_) if leaves(&case) => State::Removing,
-                Stance::Frozen(_) => State::Waiting,
-                Stance::Wanted(_) | Stance::Container(_) if case.waits.is_empty() => {
-                    State::Programmed
-                }
-                Stance::Wanted(_) | Stance::Container(_) => State::Waiting,
-            };
-            let service = ServiceReport {
-                name: case.service.name.clone(),
-                balancer: case.balancer,
-                addresses: case.addresses,
-                state,
-                waits: case.waits.into_iter().collect(),
-                findings: case.findings,
-            };
-            (uid, (case.service, service))
-        };
-        // All at once: they are in order already.
-        let services: BTreeMap<_, _> = self.cases.into_iter().map(reported).collect();
-        condition::write_all(&mut writes, &services);
-        let services =
-            services.into_iter().map(|(uid, (_, report))| (uid, Arc::new(report))).collect();
-        let changes = self.changes.into_values().map(Arc::new).collect();
-        let obstacles = Vec::new();
-        let report = Report { services, pods, needs, findings, draining, holders, obstacles };
-        (Plan { changes, writes, ledger }, report)
-    }
-}
-
-/// Whether a Service has what leads to its nodes or Pods; until load balancers are read its status
-/// says so.
-fn serves(case: &Case<'_>, unread: bool) -> bool {
-    let stands = case.balancer.is_some() && !case.addresses.is_empty();
-    stands || (unread && !case.service.ingress.is_empty())
 }

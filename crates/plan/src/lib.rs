@@ -8,9 +8,9 @@
 //!
 //! # Rooms
 //! The way of a Service, by folder: `ask` (what it asks for), `own` (what of Azure is ours),
-//! `claim` (what only one can have), `shape` (how each resource is to be), `order` (what has to
-//! wait), `tell` (what Kubernetes is told). `pods` is the container load balancer. `migration`
-//! plans both kinds side by side while Services move from one to the other.
+//! `standing` (what is there), `claim` (what only one can have), `shape` (how each resource is to
+//! be), `order` (what has to wait), `tell` (what Kubernetes is told). `pods` is the container load
+//! balancer. `migration` plans both kinds side by side while Services move from one to the other.
 //!
 //! # Assumptions
 //! Ids in the World are folded once, when they are read. Two Services have different base names.
@@ -28,10 +28,14 @@ mod nodes;
 mod order;
 mod pods;
 mod shape;
+mod standing;
+mod tag_keys;
 mod tell;
+mod verdict;
 
 pub use check::{Breach, Violation, check};
 pub use claim::placement::pooled;
+pub use claim::private_link::bereft;
 pub use migration::MOVING as SERVICES_MOVE;
 pub use own::other_layout::RULE as OTHER_LAYOUT_STANDS;
 pub use shape::unserved::RULE as NO_BACKENDS;
@@ -75,7 +79,7 @@ pub struct Planner {
     containers: pods::Memory,
     readings: Readings,
     index: own::parts::Index,
-    memory: shape::memory::Memory,
+    memory: nodes::Memory,
     last: Option<Planned>,
     migration: Option<Box<migration::Memory>>,
     alone: Option<Alone>,
@@ -157,7 +161,7 @@ impl Planner {
                 index.renew(world);
                 let mut draft = nodes::settled(world, policy, (index, readings, memory), left);
                 tell::gate::open_all(&mut draft);
-                draft.finish()
+                tell::report::finish(draft)
             }
         }
     }

@@ -3,17 +3,16 @@
 use crate::ask::hold::asks_first;
 use crate::ask::readings::Readings;
 use crate::claim;
-use crate::claim::placement;
-use crate::claim::unread;
-use crate::claim::verdict::Refusal;
+use crate::claim::{admission, other_layout, placement, unread};
 use crate::draft::{Draft, Stance, UNREADABLE};
 use crate::order::upgrade;
 use crate::own::name;
-use crate::own::other_layout::{self, Leftover};
+use crate::own::other_layout::{Leftover, is_suspected};
 use crate::own::parts::Index;
-use crate::shape::memory::Memory;
-use crate::shape::{balancer, member, private_link, public_ip, security_group};
+use crate::shape::{balancer, member, memory, private_link, public_ip, security_group};
+use crate::standing;
 use crate::tell::kubernetes;
+use crate::verdict::Refusal;
 use model::azure::{FrontendAddress, LoadBalancer};
 use model::policy::Layout;
 use model::report::{Finding, Wait};
@@ -26,6 +25,26 @@ use std::sync::Arc;
 /// for its owner. Each takes as long as a plan, and an owner can have as many of them as Services:
 /// all of them ask for one port, each gets it once the one before waits, and would lose another.
 const ROUNDS: usize = 8;
+
+/// What is remembered between two plans under one policy.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    policy: Option<Policy>,
+    /// Services of which nothing is left to be done.
+    services: memory::Memory,
+    /// The security group.
+    group: security_group::Memory,
+}
+
+impl Memory {
+    /// Begins a plan: forgets what another policy led to, and Services that are gone.
+    fn renew(&mut self, draft: &Draft<'_>) {
+        if self.policy.as_ref() != Some(draft.policy) {
+            *self = Self { policy: Some(draft.policy.clone()), ..Self::default() };
+        }
+        self.services.renew(draft);
+    }
+}
 
 /// Drafts everything. A Service that stands and is refused only when its new place is drafted would
 /// have let go of its old one by then, and a new one would have got an address: all is drafted
@@ -41,7 +60,8 @@ pub(crate) fn settled<'w>(
     let mut refused = held.clone();
     let mut rounds = 0;
     loop {
-        let mut draft = Draft::new(world, policy, index, readings);
+        let mut draft = Draft::new(world, policy, index);
+        admission::admit_all(&mut draft, readings);
         for (uid, refusals) in &refused {
             refusals.iter().for_each(|refusal| draft.refuse(uid, refusal.clone()));
         }
@@ -114,7 +134,7 @@ fn plan(draft: &mut Draft<'_>, memory: &mut Memory, left: &[Leftover]) {
         draft.wait_all(&Wait::Reading(Need::Balancers));
         let key = Need::Balancers.to_string();
         draft.findings.push(Finding::refusal("LoadBalancersUnreadable", &key, why, UNREADABLE));
-        if !other_layout::is_suspected(draft.world, draft.policy) {
+        if !is_suspected(draft.world, draft.policy) {
             kubernetes::claim(draft);
         }
         return;
@@ -127,7 +147,7 @@ fn plan(draft: &mut Draft<'_>, memory: &mut Memory, left: &[Leftover]) {
         draft.needs.extend(members);
         if !left.is_empty() {
             other_layout::freeze(draft, left);
-        } else if !other_layout::is_suspected(draft.world, draft.policy) {
+        } else if !is_suspected(draft.world, draft.policy) {
             kubernetes::claim(draft);
         }
         return;
@@ -141,17 +161,18 @@ fn plan(draft: &mut Draft<'_>, memory: &mut Memory, left: &[Leftover]) {
     let basics = claim::upgrade::settle(draft);
     upgrade::plan(draft, &basics);
     let replaced: BTreeSet<ResourceId> = draft.changes.keys().cloned().collect();
-    let chosen = public_ip::plan(draft, memory);
+    memory.renew(draft);
+    let chosen = public_ip::plan(draft, &mut memory.services);
     let kept = draft.cases.iter().filter(|(_, case)| matches!(case.stance, Stance::Frozen(_)));
     draft.judged = kept.map(|(uid, _)| uid.clone()).collect();
     let placement = placement::place(draft, &chosen);
     draft.draining = Some(BTreeSet::new());
-    let standings = security_group::standing::all(draft, memory, &placement, &chosen);
+    let standings = security_group::standing::all(draft, &memory.services, &placement, &chosen);
     let opening = security_group::plan(draft, &mut memory.group, &placement, &chosen, &standings);
     let links = claim::private_link::settle(draft, &placement);
     private_link::plan(draft, &links);
     for (id, seats) in placement.balancers.iter().filter(|(id, _)| !replaced.contains(*id)) {
-        balancer::plan(draft, memory, (id, seats), &chosen, &opening.closing);
+        balancer::plan(draft, &mut memory.services, (id, seats), &chosen, &opening.closing);
     }
     let members = member::plan(draft, &placement);
     claim::confirm::settle(draft, &placement, &chosen);
@@ -177,7 +198,7 @@ fn is_read(draft: &mut Draft<'_>, left: &[Leftover]) -> bool {
     let asked = asked.chain(grouped.then_some(Need::SecurityGroup));
     let mut needs: BTreeSet<Need> =
         asked.filter(|need| draft.world.azure.is_unread(need)).collect();
-    needs.extend(private_link::needs(draft));
+    needs.extend(standing::private_link::needs(draft));
     needs.extend(placement::need(draft));
     needs.extend(member::doubts(draft));
     needs.extend(claim::upgrade::needs(draft));

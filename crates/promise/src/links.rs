@@ -9,7 +9,8 @@
 //!   frontend owns it, and it stays as it is unless that one brings a configuration.
 //! - One to which private endpoints are connected goes only when its owner has agreed: until then
 //!   the owner keeps all that it has, whether it asks no longer or is being deleted. Where its
-//!   owner is not known, the Service that made the frontend is asked.
+//!   owner is not known, the Service that made the frontend is asked; where there is none, it may
+//!   stay, with what is called after its frontend.
 //! - Azure takes addresses for it only from a subnet whose network policies for it are off.
 //! - There is none that no Service asks for, or whose owner made the frontend and asks no longer.
 
@@ -35,12 +36,28 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
         broken.extend(found.into_iter().map(|text| service.broken(PROMISE, text)));
     }
     let mut found = Vec::new();
+    let bereft = bereft(case);
     for (_, link) in case.estate.links() {
-        if is_ours(case, link) && !is_asked_for(case, link) {
+        let may_stay = !frontends(link).is_disjoint(&bereft);
+        if is_ours(case, link) && !may_stay && !is_asked_for(case, link) {
             found.push(format!("{} stands, and no Service asks for it", last(text(&link["id"]))));
         }
     }
     broken.extend(found.into_iter().map(|text| Broken { service: None, promise: PROMISE, text }));
+}
+
+/// Frontends, by id in lower case, before which stands one with private endpoints connected, while
+/// neither its owner nor the Service that made the frontend is there.
+pub(crate) fn bereft(case: &Case<'_>) -> BTreeSet<String> {
+    let is_known = |owner: &str| case.services.iter().any(|s| same(&s.key, owner));
+    let is_made = |id: &String| case.services.iter().any(|s| names::is_of(last(id), &s.base));
+    let lone = case.estate.links().map(|(_, link)| link).filter(|link| {
+        is_ours(case, link)
+            && is_connected(link)
+            && !is_known(tags::tag(link, OWNER).unwrap_or(""))
+            && !frontends(link).iter().any(is_made)
+    });
+    lone.flat_map(frontends).collect()
 }
 
 /// The annotation by which an owner agrees that private endpoints are disconnected.

@@ -8,15 +8,16 @@
 //! - A load balancer without frontends is gone, unless others fill its pools.
 //! - A public IP that this cluster made has a Service.
 //!
-//! A Service that is refused keeps what it has. Security rules and Private Link Services are judged
-//! in their own files.
+//! A Service that is refused keeps what it has. What stands behind a Private Link Service to which
+//! private endpoints are connected may stay without a Service. Security rules and Private Link
+//! Services are judged in their own files.
 
 use crate::Broken;
 use crate::asks::Asks;
 use crate::case::{Case, Fate, Service};
 use crate::estate::{id, last, parts, same, text};
 use crate::site::{Layout, Preconfigured};
-use crate::{names, probes, public_ip, rules, tags};
+use crate::{links, names, probes, public_ip, rules, tags};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -100,11 +101,17 @@ fn is_stood_on(case: &Case<'_>, balancer: &Value, frontend: &Value) -> bool {
     let kept = |name: &Value| owner(case, text(name)).is_some_and(keeps);
     let leads = |rule: &Value| id(&rule["properties"]["frontendIPConfiguration"]["id"]) == wanted;
     let mut rules = parts(balancer, "loadBalancingRules");
-    stood || kept(&frontend["name"]) || rules.any(|rule| leads(rule) && kept(&rule["name"]))
+    stood
+        || kept(&frontend["name"])
+        || rules.any(|rule| leads(rule) && kept(&rule["name"]))
+        || links::bereft(case).contains(&wanted)
 }
 
 fn is_asked_for(case: &Case<'_>, balancer: &Value, kind: &str, name: &str) -> bool {
-    let Some(service) = owner(case, name) else { return false };
+    let Some(service) = owner(case, name) else {
+        let base = names::base_of(name).unwrap_or(name);
+        return links::bereft(case).iter().any(|frontend| names::is_of(last(frontend), base));
+    };
     match &service.fate {
         Fate::Unwanted => false,
         Fate::Refused(_) | Fate::Denied(..) => true,
@@ -155,6 +162,13 @@ fn judge_public_ips(case: &Case<'_>, found: &mut Vec<String>) {
         for family in &asks.families {
             let ip = public_ip::wanted(case, service, asks, *family);
             wanted.extend(ip.id().map(str::to_owned));
+        }
+    }
+    let bereft = links::bereft(case);
+    for frontend in case.estate.balancers().flat_map(|(_, b)| parts(b, "frontendIPConfigurations"))
+    {
+        if bereft.contains(&id(&frontend["id"])) {
+            wanted.insert(id(&frontend["properties"]["publicIPAddress"]["id"]));
         }
     }
     for (id, ip) in case.estate.public_ips() {

@@ -4,7 +4,8 @@
 //! - `port_{port}_no_probe_rule`: none.
 //! - Policy Local: Http on the health check node port at `/healthz`, for rules of every protocol.
 //!   Behind the PROXY protocol it would not be understood, so ports are probed as with Cluster; and
-//!   a TCP port whose annotation names a port to probe has its own.
+//!   a TCP port whose annotation names a port to probe has its own. A port that says how often it
+//!   is probed, other than the others, has a probe of its own there.
 //! - Policy Cluster, with the shared probe: that one, for rules of every protocol.
 //! - Policy Cluster else: TCP ports have their own, at the node port or where the annotation says;
 //!   UDP and SCTP have none. Without node port kube-proxy is asked, as the shared probe does.
@@ -61,7 +62,14 @@ pub(crate) fn wanted(
         return None;
     }
     let elsewhere = asks.local && port.own_probe_port && port.protocol == Protocol::Tcp;
-    if elsewhere { own(port) } else { common.or_else(|| own(port)) }
+    let Some((name, probe)) = common.filter(|_| !elsewhere) else { return own(port) };
+    match port.health_timing {
+        Some((seconds, count)) if (seconds, count) != (probe.seconds, probe.count) => {
+            let name = names::rule(&service.base, asks, family, port);
+            Some((name, Probe { seconds, count, ..probe }))
+        }
+        Some(_) | None => Some((name, probe)),
+    }
 }
 
 /// The probe that all rules of a Service have, where there is one.

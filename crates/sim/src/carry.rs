@@ -219,6 +219,9 @@ impl Stage {
                     return;
                 }
                 self.check_calling(&sent, call, &request);
+                self.check_gate(&sent, &request);
+                self.check_conditions(&sent, &request);
+                self.check_event(&sent, &request);
                 let at = start + self.weather.jitter_ms(self.pace.api_ms);
                 self.queue_at(at, Happening::ApiArrives(sent, call, Box::new(request), id));
             }

@@ -312,6 +312,9 @@ impl Play {
             if let Some(first) = self.stage.untrue().first() {
                 self.stage.fail("L4", first.clone());
             }
+            if let Some(text) = self.stage.unwarned() {
+                self.stage.fail("L4", text);
+            }
         }
         if let Some(first) = self.stage.held_back().first() {
             self.stage.fail("L1", first.clone());
@@ -360,7 +363,8 @@ impl Play {
         self.stage.settle(60_000);
     }
 
-    /// L1: once it is right nothing more is written, not even after a restart.
+    /// L1: once it is right nothing more is written, not even after a restart. L5: nor is it looked
+    /// at more often than it has to be.
     fn stay_quiet(&mut self) {
         count(&mut self.stage.tally.checks, "L1");
         for restart in [false, true] {
@@ -370,7 +374,9 @@ impl Play {
                 }
             }
             let before = self.stage.ledger.attempts;
-            self.stage.advance(self.stage.now_ms + QUIET_MS / 2);
+            self.stage.begin_looks();
+            let start_ms = self.stage.now_ms;
+            self.stage.advance(start_ms + QUIET_MS / 2);
             // A look for drift may be under way at this very moment.
             let rests = self.stage.settle(60_000);
             let written = self.stage.ledger.attempts - before;
@@ -381,6 +387,7 @@ impl Play {
                 let text = self.stage.unsettled();
                 self.stage.fail("L1", text);
             }
+            self.stage.check_looks(self.stage.now_ms - start_ms);
         }
     }
 

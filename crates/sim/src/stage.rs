@@ -174,6 +174,17 @@ impl Stage {
         self.now_ms = self.now_ms.max(until_ms);
     }
 
+    /// Lets things happen until so many effects were carried out, or this much time has passed.
+    pub(crate) fn reach_effect(&mut self, effect: u64, limit_ms: u64) {
+        let end = self.now_ms + limit_ms;
+        while self.breach.is_none()
+            && self.numbers.0 < effect
+            && self.next_ms().is_some_and(|at| at <= end)
+        {
+            self.happen();
+        }
+    }
+
     fn next_ms(&self) -> Option<u64> {
         self.queue.first_key_value().map(|((at, _), _)| *at)
     }

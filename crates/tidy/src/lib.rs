@@ -3,9 +3,11 @@
 //! Every rule is a function over a [`Tree`] of text files, so that its own tests can show it a bad
 //! sample. `tests/workspace.rs` shows all of them the real workspace.
 
+pub mod circle;
 pub mod licence;
 pub mod manifest;
 pub mod module;
+mod path;
 pub mod source;
 pub mod tree;
 pub mod unused;
@@ -31,6 +33,7 @@ pub const PURE: [&str; 11] = [
 #[must_use]
 pub fn problems(tree: &Tree) -> Vec<Problem> {
     let rules = [
+        circle::circles,
         manifest::direct_dependencies,
         manifest::indirect_dependencies,
         manifest::arrows,
@@ -44,6 +47,7 @@ pub fn problems(tree: &Tree) -> Vec<Problem> {
         source::names,
         source::impurities,
         source::ownership,
+        source::verdicts,
         unused::dependencies,
         unused::workspace,
     ];

@@ -34,6 +34,9 @@ const IMPURE: [(&str, &str); 7] = [
 /// The crate that decides, and its room that knows names.
 const PLAN: &str = "crates/plan/src/";
 const OWN: &str = "crates/plan/src/own/";
+/// The room that refuses, and what a verdict is made with.
+const CLAIM: &str = "crates/plan/src/claim/";
+const VERDICTS: [&str; 2] = ["Refusal::new(", "Frozen::new("];
 const COMPARISON: &str = "eq_ignore_ascii_case(";
 
 /// Whether a file is a test from its first line to its last.
@@ -239,6 +242,23 @@ pub fn ownership(tree: &Tree) -> Vec<Problem> {
             if first.1.contains("base_of(") && compares {
                 let text = "a name compared outside own/: ask name::is_of".to_owned();
                 problems.push(Problem::at(path, first.0, text));
+            }
+        }
+    }
+    problems
+}
+
+/// Which Service gets what only one can have is decided in `plan/src/claim`: no other file of that
+/// crate makes a verdict.
+#[must_use]
+pub fn verdicts(tree: &Tree) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let asks = |path: &str| path.starts_with(PLAN) && !path.starts_with(CLAIM);
+    for (path, text) in products(tree).into_iter().filter(|(path, _)| asks(path)) {
+        for (at, line) in code(text) {
+            if VERDICTS.iter().any(|made| line.contains(made)) {
+                let text = "a verdict made outside claim/: only that room refuses".to_owned();
+                problems.push(Problem::at(path, at, text));
             }
         }
     }

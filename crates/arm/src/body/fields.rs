@@ -9,6 +9,10 @@ use thiserror::Error;
 
 pub(super) type Object = Map<String, Value>;
 
+/// What a frontend, a pool or a probe says about those that refer to it.
+pub(super) const BACK_REFERENCES: [&str; 4] =
+    ["loadBalancingRules", "outboundRules", "inboundNatRules", "inboundNatPools"];
+
 /// Why a body could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("cannot read the body of a {kind}{at}: {reason}", at = at(.id))]

@@ -4,8 +4,8 @@ use super::compose::{
     child, head, put, put_list, put_location, put_sku, put_some, put_tags, reference, texts, whole,
 };
 use super::fields::{
-    BodyError, Child, Envelope, Object, address, children, drop_fields, family, flag, number,
-    reference as read_reference, take, take_list, take_sku, take_texts, text, word,
+    BACK_REFERENCES, BodyError, Child, Envelope, Object, address, children, drop_fields, family,
+    flag, number, reference as read_reference, take, take_list, take_sku, take_texts, text, word,
 };
 use super::pool::{read_pool, write_pool};
 use super::public_ip::{ALLOCATIONS, allocation_name};
@@ -34,9 +34,6 @@ const FOREIGN: [(&str, ForeignCollection); 3] = [
 ];
 const COLLECTIONS: [&str; 4] =
     ["frontendIPConfigurations", "backendAddressPools", "loadBalancingRules", "probes"];
-/// What a frontend, a pool or a probe says about those that refer to it.
-pub(super) const BACK_REFERENCES: [&str; 4] =
-    ["loadBalancingRules", "outboundRules", "inboundNatRules", "inboundNatPools"];
 /// Seconds between two probes where a body does not say.
 const DEFAULT_INTERVAL_S: u16 = 15;
 

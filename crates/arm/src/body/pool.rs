@@ -2,9 +2,9 @@
 
 use super::compose::{child, put, put_some, reference};
 use super::fields::{
-    BodyError, Child, Object, address, reference as read_reference, take, take_list, text, word,
+    BACK_REFERENCES, BodyError, Child, Object, address, reference as read_reference, take,
+    take_list, text, word,
 };
-use super::load_balancer::BACK_REFERENCES;
 use model::azure::{AdminState, Pool, PoolAddress, RestFields};
 use serde_json::{Value, json};
 use std::sync::Arc;

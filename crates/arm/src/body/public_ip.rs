@@ -27,6 +27,7 @@ pub fn read_public_ip(body: &Value) -> Result<PublicIp, BodyError> {
     let p = &mut found.properties;
     let configuration = take(p, "ipConfiguration", read_reference);
     let gateway = take(p, "natGateway", read_reference);
+    let (dns_label, fqdn) = take_dns(p);
     let ip = PublicIp {
         id: found.id.clone(),
         etag: found.etag.clone(),
@@ -40,7 +41,8 @@ pub fn read_public_ip(body: &Value) -> Result<PublicIp, BodyError> {
             .unwrap_or(Allocation::Dynamic),
         address: take(p, "ipAddress", address),
         ip_tags: take_ip_tags(p),
-        dns_label: take_dns_label(p),
+        dns_label,
+        fqdn,
         prefix: take(p, "publicIPPrefix", read_reference),
         user: configuration.or(gateway),
         provisioning: found.provisioning,
@@ -69,15 +71,18 @@ fn take_ip_tags(properties: &mut Object) -> BTreeMap<Arc<str>, Arc<str>> {
     tags
 }
 
-/// The settings' other fields stay; the full name is Azure's and goes.
-fn take_dns_label(properties: &mut Object) -> Option<Arc<str>> {
-    let Some(Value::Object(settings)) = properties.get_mut("dnsSettings") else { return None };
+/// The label, and the full name, which is Azure's. The settings' other fields stay.
+fn take_dns(properties: &mut Object) -> (Option<Arc<str>>, Option<Arc<str>>) {
+    let Some(Value::Object(settings)) = properties.get_mut("dnsSettings") else {
+        return (None, None);
+    };
+    let fqdn = settings.get("fqdn").and_then(text);
     settings.retain(|key, value| key != "fqdn" && !value.is_null() && value != "");
     let label = take(settings, "domainNameLabel", text);
     if settings.is_empty() {
         properties.shift_remove("dnsSettings");
     }
-    label
+    (label, fqdn)
 }
 
 /// Writes a public IP.
@@ -96,6 +101,7 @@ pub fn write_public_ip(ip: &PublicIp) -> Value {
         address,
         ip_tags,
         dns_label,
+        fqdn: _,
         prefix,
         user: _,
         provisioning: _,

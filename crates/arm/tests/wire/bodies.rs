@@ -336,6 +336,7 @@ fn a_public_ip_is_written_as_recorded() {
         address: None,
         ip_tags: BTreeMap::from([(arc("RoutingPreference"), arc("Internet"))]),
         dns_label: Some(arc("my-web")),
+        fqdn: None,
         prefix: Some(id("publicIPPrefixes/prefix")),
         user: None,
         provisioning: Provisioning::Succeeded,
@@ -367,6 +368,7 @@ fn a_live_public_ip_loses_what_is_azures() {
     });
     let mut ip = read_public_ip(&body).unwrap();
     assert_eq!(ip.user, Some(id("natGateways/n")));
+    assert_eq!(ip.fqdn, Some(arc("x.y")));
     assert_eq!(ip.etag.as_ref().map(|e| e.as_str()), Some("W/\"2\""));
     assert_eq!((ip.sku, ip.allocation), (Sku::Basic, Allocation::Static));
     ip.sku = Sku::Standard;

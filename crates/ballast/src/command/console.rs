@@ -1,8 +1,8 @@
 //! `ballast console`.
 
 use crate::cluster::ClusterArgs;
-use crate::command::lease::LeaseName;
 use crate::exit::{Exit, Outcome};
+use crate::lease::LeaseName;
 use crate::output;
 use crate::remote::{CONSOLE_PORT, Leader};
 use crate::signal;

@@ -6,9 +6,9 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::manifest::{self, Manifest};
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::render::explain::{document, render};
-use explain::causes::{Stranger, Wire, explain};
+use crate::wire::WIRE;
+use explain::causes::{Stranger, explain};
 use model::ServiceName;
-use model::gateway::LocationsUpdate;
 use serde_json::Value;
 
 /// Arguments of `explain`.
@@ -23,27 +23,6 @@ pub struct Args {
     /// Output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
-}
-
-/// How Azure's bodies are written.
-pub const WIRE: Wire = Wire {
-    resource: arm::body::write_resource,
-    registration: arm::body::write_gateway_service,
-    locations,
-};
-
-/// The addresses alone, without what only an update says.
-fn locations(update: &LocationsUpdate) -> Value {
-    let mut body = arm::body::locations_update(update);
-    if let Value::Object(fields) = &mut body {
-        fields.remove("action");
-    }
-    for location in body["addressLocations"].as_array_mut().into_iter().flatten() {
-        if let Value::Object(fields) = location {
-            fields.remove("addressUpdateAction");
-        }
-    }
-    body
 }
 
 /// Explains and prints; writes nothing.

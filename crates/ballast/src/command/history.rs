@@ -2,9 +2,9 @@
 
 use super::service::{NAMESPACE, named};
 use crate::cluster::ClusterArgs;
-use crate::command::lease::LeaseName;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::history::{HistoryDocument, file};
+use crate::lease::LeaseName;
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::remote::{self, Leader, LeaderArgs, Whom};
 use crate::render::history::render;
@@ -21,12 +21,11 @@ pub struct Args {
     /// where the leader's Pod is asked, else `default`]
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
-    /// Show only what happened within this time, as in 30s, 15m, 1h or 2d
+    /// Show only what happened within this time: 30s, 15m, 1h, 2d
     #[arg(long, value_name = "SPAN", value_parser = span_ms)]
     pub since: Option<u64>,
-    /// Ask the controller at this URL [default: http://127.0.0.1:10270, or where nothing listens
-    /// there the leader's Pod in the cluster of the kubeconfig]. Without --server, but with
-    /// --kubeconfig or --context, ask the leader's Pod in that cluster
+    /// Ask the controller at this URL [default: http://127.0.0.1:10270; the leader's Pod where
+    /// nothing listens there, or with --kubeconfig or --context]
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// Read this file of `ballast run --history-file` instead of asking a controller

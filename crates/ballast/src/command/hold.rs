@@ -1,10 +1,10 @@
 //! `ballast pause`, `resume`, `confirm` and `retry`: what an operator does about one Service by its
 //! annotations, or about all writes by an annotation of the Lease.
 
-use super::lease::LeaseName;
 use super::service::{ServiceArgs, named};
 use crate::cluster::{self, ClusterArgs};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::lease::LeaseName;
 use crate::output;
 use clap::builder::PossibleValuesParser;
 use edge::clock::Clock;
@@ -25,8 +25,8 @@ pub struct ScopeArgs {
     /// Namespace of the Service, where NAME has none [default: that of the kubeconfig's context]
     #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "all")]
     pub namespace: Option<String>,
-    /// In place of one Service: all writes to Azure, of the whole cluster, by an annotation of the
-    /// Lease, which also holds over restarts
+    /// All writes to Azure of the cluster, instead of those of one Service; an annotation of the
+    /// Lease, which also holds after a restart
     #[arg(long)]
     pub all: bool,
     /// Which cluster.
@@ -104,10 +104,10 @@ async fn in_scope(args: &ScopeArgs, verb: Verb, value: Option<&str>) -> Outcome 
     cluster::annotate_lease(&client, &lease, pause::PAUSE, value).await?;
     let text = match value.and_then(Pause::read) {
         Some(pause) => format!(
-            "Paused from the next renewals of Lease {lease} on, within 6 s: {pause}. What is under \
-             way ends, and what stands stays. `resume --all` ends the pause."
+            "Paused by an annotation of Lease {lease}, within 6 s: {pause}. What is under way \
+             ends, and what stands stays. `resume --all` ends the pause."
         ),
-        None => format!("Writes to Azure go on with the next renewals of Lease {lease}."),
+        None => format!("Writes to Azure go on, within 6 s: Lease {lease} has no pause any more."),
     };
     output::print(&format!("{text}\n"))?;
     Ok(Exit::Done)

@@ -1,5 +1,6 @@
 //! One module a command.
 
+pub mod adopt;
 pub mod azure_check;
 #[cfg(feature = "emulators")]
 pub mod azure_emulator;
@@ -15,7 +16,6 @@ pub mod history;
 pub mod hold;
 #[cfg(feature = "emulators")]
 pub mod kube_emulator;
-pub mod lease;
 pub mod lint;
 pub mod man;
 pub mod migrate;

@@ -2,9 +2,9 @@
 
 use crate::agent::{self, ProxyUrl, Settings};
 use crate::cluster::{self, ClusterArgs};
-use crate::command::lease::seconds;
 use crate::command::run::Lines;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::lease::seconds;
 use crate::signal;
 use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
@@ -27,7 +27,7 @@ pub struct Args {
     /// Answer probes on this address; the port is healthCheckAgentPort of the cloud config
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:10272")]
     pub listen: SocketAddr,
-    /// Health URL of the service proxy; none: do not check the proxy
+    /// Health URL of the service proxy, or `none` to leave the proxy unchecked
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:10256/healthz")]
     pub proxy_health: String,
     /// Interval between checks of the service proxy, in seconds
@@ -40,8 +40,8 @@ pub struct Args {
     /// Create this file when the port is open, and remove it at the start
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
-    /// Start no agent: exit with 0 if the agent with this --ready-file has opened its port, else
-    /// with 1
+    /// Exit with 0 if the agent with this --ready-file has opened its port, else with 1; start no
+    /// agent
     #[arg(long, value_name = "FILE", exclusive = true)]
     pub check_ready: Option<PathBuf>,
     /// Log level: error, warn, info, debug, trace, or target=level, separated by commas

@@ -1,17 +1,17 @@
 //! `ballast orphans`.
 
 use crate::cluster;
-use crate::command::lease::LeaseArgs;
 use crate::command::source::{SourceArgs, connect_and_read};
 use crate::confirm;
-use crate::engine::{Engine, kinds, options};
+use crate::engine::{Engine, Right, options};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::lease::LeaseArgs;
+use crate::listing::{kinds, unlisted};
 use crate::once::Reading;
 use crate::output::{self, ColorChoice, Format, Paint};
-use crate::pages::unlisted;
 use crate::render::orphans::{OrphansDocument, render};
 use crate::signal;
-use control::{Controller, Effect, Event, Leadership, NoticeKind};
+use control::{Controller, Effect, Event, NoticeKind};
 use edge::runner::Step;
 use explain::orphans::{Origin, Orphans, find};
 use model::Policy;
@@ -22,9 +22,6 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Arguments of `orphans`.
-///
-/// Looks only in the cluster's own resource groups, and at nothing that does not carry our names
-/// and tags.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Where to look.
@@ -39,8 +36,7 @@ pub struct Args {
     /// With --delete: the lease, so that nobody else writes meanwhile.
     #[command(flatten)]
     pub lease: LeaseArgs,
-    /// With --delete: time limit, in seconds; at the limit the command exits, and what is done
-    /// stays
+    /// With --delete: time limit, in seconds; what is deleted by then stays deleted
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub limit: u64,
     /// Output format
@@ -165,11 +161,11 @@ async fn delete(
     let mut options = options(classes.clone());
     options.cluster_uid = cluster::uid(&engine.client).await?;
     options.ledger = args.source.lease_name.ledger();
-    let lease = args.lease.settings(&args.source.lease_name);
-    if lease.is_none() {
-        cluster::refuse_if_paused(&engine.client, &args.source.lease_name.lease()).await?;
+    let right = args.lease.right(&args.source.lease_name);
+    if let Right::Alone(lease) = &right {
+        cluster::refuse_if_paused(&engine.client, lease).await?;
     }
-    options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
+    options.leadership = right.leadership();
     let done = signal::stop().child_token();
     let mut controller = Controller::new(policy.clone(), options);
     controller.abandon(names);
@@ -182,7 +178,7 @@ async fn delete(
             () = tokio::time::sleep(limit) => ended.cancel(),
         }
     });
-    let sweeper = engine.drive(sweeper, &policy, lease, classes, done).await?;
+    let sweeper = engine.drive(sweeper, &policy, right, classes, done).await?;
     let left = find(sweeper.controller.world(), &policy).list;
     if sweeper.is_done() && left.is_empty() {
         let writes = sweeper.controller.counts().writes;

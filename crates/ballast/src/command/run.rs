@@ -4,19 +4,20 @@ use crate::azure::AzureConnection;
 use crate::backend_health;
 use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::{self, ClusterArgs};
-use crate::command::lease::{LeaseArgs, LeaseName, seconds};
 use crate::command::serving::ServingArgs;
 use crate::command::starting::{Start, log_summary};
-use crate::engine::{Engine, SharedController, options};
+use crate::engine::{Engine, options};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::history::file::HistoryFile;
 use crate::history::{Past, portal};
-use crate::majority::{self, Turns};
+use crate::lease::{LeaseArgs, LeaseName, seconds};
+use crate::majority;
 use crate::pages::Pages;
+use crate::shared::{SharedController, Turns};
 use crate::signal;
 use clap::ValueEnum;
+use control::Controller;
 use control::budget::Limits;
-use control::{Controller, Leadership};
 use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
 use edge::log::{self, LogFormat};
@@ -69,12 +70,11 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub check_interval: u64,
-    /// How long a Pod waits for its readiness gate before the gate is set to True all the same, in
-    /// seconds
+    /// Time after which a Pod's readiness gate is set to True although Azure does not list the Pod
+    /// yet, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub readiness_gate_timeout: u64,
-    /// Keep the last writes to Azure in this file, so that `ballast history` has them after a
-    /// restart
+    /// Keep the last writes to Azure in this file, for `ballast history` after a restart
     #[arg(long, value_name = "FILE")]
     pub history_file: Option<PathBuf>,
     /// Read from Azure Monitor which backends of each Service answer health probes, and show it in
@@ -153,9 +153,9 @@ async fn until_stopped(args: Args) -> Outcome {
     args.serving.serve(&pages, &stop).await?;
     let Some(started) = start(&args, clock, &pages, &stop).await? else { return Ok(Exit::Done) };
     let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
-    let lease = args.lease.settings(&args.lease_name);
+    let right = args.lease.right(&args.lease_name);
     let summary = Start {
-        lease: lease.as_ref(),
+        lease: right.lease(),
         classes: &classes,
         check_interval_s: args.check_interval,
         cluster_uid: started.cluster_uid.as_deref(),
@@ -167,7 +167,7 @@ async fn until_stopped(args: Args) -> Outcome {
     options.limits = args.azure_limits.into();
     options.cluster_uid = started.cluster_uid;
     options.ledger = args.lease_name.ledger();
-    options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
+    options.leadership = right.leadership();
     let counted = counted(&args, &started.policy, &options.instance);
     let probed = probed(&args, &options.instance);
     let notices = NoticeSink::default();
@@ -195,7 +195,7 @@ async fn until_stopped(args: Args) -> Outcome {
             stop.clone(),
         ));
     }
-    engine.run(controller, lease, &classes, stop).await?;
+    engine.run(controller, right, &classes, stop).await?;
     saved.cancel();
     if let Some(saving) = saving {
         // What it could not write it has said.

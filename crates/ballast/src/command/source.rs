@@ -1,6 +1,5 @@
 //! What a command that only looks plans on: a cluster and its Azure, or files.
 
-use super::lease::LeaseName;
 use super::service::NAMESPACE;
 use crate::as_if::{self, AsIf, Asked};
 use crate::azure::AzureConnection;
@@ -9,6 +8,7 @@ use crate::cluster::{self, ClusterArgs};
 use crate::engine::Engine;
 use crate::estate::{self, Estate};
 use crate::exit::Failure;
+use crate::lease::LeaseName;
 use crate::manifest::{self, Manifest};
 use crate::once::{self, Reading};
 use control::Controller;

@@ -2,9 +2,9 @@
 
 use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::ClusterArgs;
-use crate::command::lease::LeaseName;
 use crate::command::source::read_once;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::lease::LeaseName;
 use crate::once::Reading;
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::remote::{self, Leader, LeaderArgs, Whom};
@@ -24,10 +24,8 @@ const SLOW_PACE: Duration = Duration::from_secs(15);
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Ask the controller at this URL [default: http://127.0.0.1:10270, or where nothing listens
-    /// there the leader's Pod in the cluster of the kubeconfig]. Without --server, but with
-    /// --kubeconfig or --context, ask the leader's Pod in that cluster; with --cloud-config or
-    /// --cloud-config-secret-name, read the cluster and Azure instead of asking a controller
+    /// Ask the controller at this URL [default: http://127.0.0.1:10270; the leader's Pod where
+    /// nothing listens there, or with --kubeconfig or --context]
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// The leading pod.

@@ -1,12 +1,11 @@
-//! What pages look at, and what takes too long to be made for each of them.
+//! What pages looked at last, and what takes too long to be made for each of them.
 
+use super::seen::Seen;
 use super::{lock, views};
-use crate::backend_health::BackendHealth;
-use crate::engine::SharedController;
+use crate::shared::SharedController;
 use ::console::plan_view::PlanView;
-use ::console::view::{Budget, Calls, Snapshot};
-use control::{Controller, WriteRecord};
-use model::{Policy, ServiceName, World};
+use control::Controller;
+use model::ServiceName;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,41 +14,6 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Between two tries to look.
 const PACE: Duration = Duration::from_millis(5);
-
-/// What a controller knew at one moment.
-pub(super) struct Seen {
-    /// Plans it had made.
-    pub plans: u64,
-    /// Everything known.
-    pub world: World,
-    /// The policy.
-    pub policy: Policy,
-    /// Each Service.
-    pub snapshot: Snapshot,
-    /// What calls came to.
-    pub calls: Calls,
-    /// What Azure's limits still allow.
-    pub budget: Vec<Budget>,
-    /// Azure writes, the first first.
-    pub writes: Vec<Arc<WriteRecord>>,
-    /// Kinds that are not listed yet.
-    pub unlisted: Vec<String>,
-}
-
-impl Seen {
-    fn of(controller: &Controller, backends: Option<&BackendHealth>, now_ms: u64) -> Self {
-        Self {
-            plans: controller.counts().plans,
-            world: controller.world().clone(),
-            policy: controller.policy().clone(),
-            snapshot: views::snapshot(controller, backends, now_ms),
-            calls: views::calls(controller),
-            budget: views::budget(controller, now_ms),
-            writes: controller.history().cloned().collect(),
-            unlisted: crate::pages::unlisted(controller),
-        }
-    }
-}
 
 /// What was made last.
 #[derive(Default)]

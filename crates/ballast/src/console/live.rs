@@ -1,7 +1,7 @@
 //! Server-sent events: that something changed, and what is worth saying aloud.
 
 use super::{Console, HEADERS, lock};
-use crate::backend_health::BackendHealth;
+use crate::backends::BackendHealth;
 use ::console::history::Kind;
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -3,13 +3,14 @@
 pub mod access;
 mod kept;
 mod live;
+mod seen;
 mod views;
 
-use crate::engine::SharedController;
 use crate::history::Past;
+use crate::shared::SharedController;
 use ::console::history::{History, Limits};
 use ::console::page::{
-    self, OverviewQuery, PlanQuery, ServiceView, Sort, TimelineQuery, TopologyQuery,
+    self, OverviewQuery, PlanQuery, ServiceView, Sort, TimelineQuery, TopologyQuery, Window,
 };
 use ::console::view::Head;
 use axum::Router;
@@ -22,9 +23,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use edge::clock::Clock;
 use edge::notice::NoticeSink;
-use kept::{Kept, Seen};
+use kept::Kept;
 use model::ServiceName;
 use model::report::State as ServiceState;
+use seen::Seen;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::Semaphore;
@@ -190,6 +192,8 @@ async fn topology(State(console): State<Console>, Query(asked): Asked) -> Respon
     let query = TopologyQuery {
         wanted: text(&asked, "q"),
         balancer: text(&asked, "balancer"),
+        pool: text(&asked, "pool"),
+        frontend: text(&asked, "frontend"),
         page: page_number(&asked),
     };
     let make = move |_: &Console, seen: &Arc<Seen>, head: &Head| {
@@ -236,7 +240,12 @@ async fn plan(State(console): State<Console>, Query(asked): Asked) -> Response {
 }
 
 async fn timeline(State(console): State<Console>, Query(asked): Asked) -> Response {
-    let query = TimelineQuery { write: text(&asked, "write"), page: page_number(&asked) };
+    let window = asked.get("span").and_then(|s| Window::ALL.into_iter().find(|i| i.word() == s));
+    let query = TimelineQuery {
+        write: text(&asked, "write"),
+        window: window.unwrap_or_default(),
+        page: page_number(&asked),
+    };
     let make = move |console: &Console, seen: &Arc<Seen>, head: &Head| {
         Some(page::timeline(head, &views::writes(seen, console.past.get()), &query))
     };

@@ -1,19 +1,17 @@
 //! From what the controller knows to what the pages look at.
 
-use super::kept::Seen;
-use crate::backend_health::BackendHealth;
-use crate::command::explain::WIRE;
+use super::seen::Seen;
 use crate::history::{FieldEntry, Past, UNKNOWN, WriteEntry};
 use crate::output::Paint;
 use crate::render::explain as explained;
 use crate::render::plan::{self as documents, PlanDocument};
 use crate::render::tree;
 use crate::status::LeaderStatus;
+use crate::wire::WIRE;
 use ::console::history::{Call, Entry, Kind, Outcome};
 use ::console::plan_view::{ChangeView, FieldView, PlanView, WriteView};
-use ::console::view::{Budget, Calls, DriftLine, Head, Snapshot};
-use control::budget::{Level, Waiting};
-use control::{Controller, DriftOutcome, Notice, NoticeKind};
+use ::console::view::Head;
+use control::{Notice, NoticeKind};
 use edge::lease::leader::Leader;
 use explain::causes::explain;
 use explain::forecast::forecast;
@@ -29,87 +27,13 @@ pub(super) fn head(seen: Option<&Seen>, leader: Option<&Leader>, now_ms: u64) ->
         now_ms,
         leader: leader.map(|l| LeaderStatus::of(l, now_ms).line()).unwrap_or_default(),
         troubles: seen.map(|s| troubles(s, now_ms)).unwrap_or_default(),
+        findings: seen.map(|s| s.snapshot.findings()).unwrap_or_default(),
     }
 }
 
 fn troubles(seen: &Seen, now_ms: u64) -> Vec<String> {
     let unlisted = seen.unlisted.iter().cloned();
     unlisted.chain(seen.snapshot.troubles(now_ms)).collect()
-}
-
-/// Each Service.
-pub(super) fn snapshot(
-    controller: &Controller,
-    backends: Option<&BackendHealth>,
-    now_ms: u64,
-) -> Snapshot {
-    let (world, report) = (controller.world(), controller.report_with_budget());
-    let mut snapshot = Snapshot::of(world, &report, |uid| controller.since_ms(uid));
-    let services = &world.kubernetes.services;
-    let lines = controller.drift().map(|record| DriftLine {
-        resource: record.drift.resource().to_owned(),
-        what: record.drift.deed(),
-        services: {
-            let known = record.drift.services.iter().filter_map(|uid| services.get(uid));
-            known.map(|service| service.name.clone()).collect()
-        },
-        outcome: match record.outcome {
-            DriftOutcome::Repairing => "being repaired",
-            DriftOutcome::Reported => "left so (driftPolicy is report)",
-            DriftOutcome::Paused => "left so (writes are paused)",
-            DriftOutcome::Over => "drift repaired",
-        },
-        noticed_ms: record.noticed_ms,
-    });
-    snapshot.drift = lines.collect();
-    if let Some(backends) = backends {
-        let services = snapshot.services.iter_mut();
-        services.for_each(|line| line.backends = backends.of(&line.uid, now_ms));
-        snapshot.backend_trouble = backends.trouble();
-    }
-    snapshot
-}
-
-/// What calls came to.
-pub(super) fn calls(controller: &Controller) -> Calls {
-    let counts = controller.counts();
-    let in_flight = controller.world().in_flight.values();
-    Calls {
-        writes: counts.writes,
-        reads: counts.reads,
-        failures: counts.failures,
-        under_way: in_flight.filter(|f| !f.causes.is_empty()).count() as u64,
-        kubernetes: counts.kubernetes,
-    }
-}
-
-/// What Azure's limits still allow, and what waits for them.
-pub(super) fn budget(controller: &Controller, now_ms: u64) -> Vec<Budget> {
-    let waiting = controller.waiting_for_budget();
-    let levels: Vec<Level> = controller.budget().levels(now_ms).collect();
-    let first = levels.first().map(|level| Arc::clone(&level.limit.subscription));
-    let several = levels.iter().any(|level| Some(&level.limit.subscription) != first.as_ref());
-    let row = |level: &Level| {
-        let waits = waiting.get(&level.limit).filter(|waiting| waiting.writes > 0);
-        let held = match waits {
-            _ if level.closed_until_ms > now_ms => {
-                Some(("Azure asked for none".to_owned(), level.closed_until_ms))
-            }
-            Some(Waiting { writes: 1, until_ms }) => Some(("1 write waits".to_owned(), *until_ms)),
-            Some(Waiting { writes, until_ms }) => {
-                Some((format!("{writes} writes wait"), *until_ms))
-            }
-            None => None,
-        };
-        let kind = level.limit.kind.name();
-        let name = if several {
-            format!("{kind} of subscription {}", level.limit.subscription)
-        } else {
-            kind.to_owned()
-        };
-        Budget { name, left: level.left, full: level.full, held }
-    };
-    levels.iter().map(row).collect()
 }
 
 /// Follows the plan to its end. What is under way now counts as still to be written, because Azure

@@ -8,8 +8,8 @@
 //!   under way any more.
 
 use super::{UNDER_WAY, UNKNOWN, WriteEntry};
-use crate::engine::SharedController;
 use crate::exit::{Exit, Failure};
+use crate::shared::SharedController;
 use control::Controller;
 use control::history::{BYTES, RECORDS};
 use std::collections::BTreeSet;

@@ -5,10 +5,9 @@ pub mod exposition;
 mod process;
 pub mod table;
 
-use crate::backend_health::{BackendHealth, is_usual_of};
-use crate::engine::SharedController;
-use crate::majority::Proxies;
-use crate::pages::Readiness;
+use crate::backends::{BackendHealth, is_usual_of};
+use crate::readiness::Readiness;
+use crate::shared::{Proxies, SharedController};
 use control::{ChangeKind, Controller, Histogram, Leadership, Outcome, ResourceKind};
 use exposition::{Exposition, Format, Scale};
 use health::Verdict;

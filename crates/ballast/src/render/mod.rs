@@ -1,6 +1,7 @@
 //! How results look to people: pure functions from values to text.
 
 pub mod admission;
+pub mod adopt;
 pub mod azure_check;
 pub mod explain;
 pub mod history;

@@ -93,6 +93,12 @@ pub fn render_by_service(plan: &PlanDocument, paint: Paint) -> String {
     text
 }
 
+/// Changes alone, one after the other.
+#[must_use]
+pub fn render_changes(changes: &[ChangeView], paint: Paint) -> String {
+    changes.iter().map(|change| render_change(change, paint, 0)).collect()
+}
+
 fn mark(verb: Verb) -> (&'static str, Ink) {
     match verb {
         Verb::Create => ("+", Ink::Green),

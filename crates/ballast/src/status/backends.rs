@@ -1,7 +1,7 @@
 //! The part of the status document about backends: which of them answer Azure's health probes.
 
 use super::StatusDocument;
-use crate::backend_health::{BackendHealth, is_usual_of};
+use crate::backends::{BackendHealth, is_usual_of};
 use control::Controller;
 use model::{Backend, ProbeState, ServiceBackends, ServiceUid};
 use serde::{Deserialize, Serialize};

@@ -176,6 +176,27 @@ fn an_operator_pauses_all_writes_over_a_restart() {
     assert_eq!(controller.terminate(), 0);
 }
 
+/// A process that takes no Lease reads it all the same, before it writes.
+#[test]
+fn a_pause_of_all_writes_holds_without_leader_election() {
+    let emulators = Emulators::start();
+    let (controller, pages) = emulators.controller();
+    emulators.create_service("web");
+    emulators.address_of("web");
+    let (code, out, err) = told(&emulators, &["pause", "--all"]);
+    assert!(code == 0 && out.contains("within 6 s: all writes to Azure. What"), "{out}{err}");
+    status(&format!("http://{pages}"), "all writes to Azure are paused by an operator");
+    assert_eq!(controller.terminate(), 0);
+    emulators.patch_service("web", &json!({"metadata": {"annotations": {TIMEOUT: "9"}}}));
+    let (controller, pages) = emulators.controller();
+    let out = status(&format!("http://{pages}"), "; 1 Service is held up");
+    assert_eq!(minutes(&emulators), 4, "{out}");
+    let (code, out, err) = told(&emulators, &["resume", "--all"]);
+    assert!(code == 0 && out.starts_with("Writes to Azure go on"), "{out}{err}");
+    wait_for("the edit in Azure", || (minutes(&emulators) == 9).then_some(()));
+    assert_eq!(controller.terminate(), 0);
+}
+
 /// As with kubectl: the context that a flag names, else the current one, says cluster and
 /// namespace.
 #[test]

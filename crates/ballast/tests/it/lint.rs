@@ -226,7 +226,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "ProbeSettingIgnored",
         SINGLE,
         "externalTrafficPolicy: Local\nhealthCheckNodePort: 31000\n\
-         @port_80_health-probe_interval: 9",
+         @port_80_health-probe_protocol: tcp",
     ),
     ("NoEligibleLoadBalancer", SELECTIVE, ""),
     (
@@ -257,6 +257,7 @@ const CASES: &[(&str, &str, &str)] = &[
 /// Rules that no manifest breaks, and why.
 const UNREACHABLE: &[(&str, &str)] = &[
     ("InvalidBackendPort", "the API server refuses a target port outside 1 to 65535"),
+    ("ModeChanged", "needs a Service that stands"),
     ("UnknownNodeSet", "which node sets there are, only Azure knows"),
     ("DnsLabelTaken", "needs a second Service, or a public IP"),
     ("PrivateLinkOwned", "needs a second Service on the same frontend"),

@@ -1,6 +1,7 @@
 //! The program as its users start it, between the emulators.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
 
+mod adopt;
 mod azure_check;
 mod backend_health;
 mod benchmarks;

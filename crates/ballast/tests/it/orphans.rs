@@ -1,6 +1,6 @@
 //! `ballast orphans` with the real binary between emulators.
 
-use crate::support::{Emulators, ballast, http, outcome, wait_for};
+use crate::support::{Emulators, ballast, http, outcome, run, wait_for};
 use serde_json::{Value, json};
 
 const GROUP: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg";
@@ -114,16 +114,14 @@ fn nothing_is_deleted_while_something_else_is_due() {
     assert_eq!(emulators.run(&["orphans"]).0, 2, "it is all there");
 }
 
-/// Without the Lease nothing tells the command of a pause: it has to look by itself.
+/// The controller before it took no Lease, and yet there is one to annotate.
 #[test]
 fn nothing_is_deleted_while_writes_are_paused() {
     let emulators = Emulators::start();
     one_is_left_over(&emulators);
-    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {
-        "name": "ballast", "namespace": "kube-system",
-        "annotations": {"ballast.dev/pause": "true"}}, "spec": {}});
-    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
-    assert_eq!(http(&emulators.kube, "POST", leases, Some(&lease)).0, 201);
+    let kubeconfig = emulators.path("kubeconfig").display().to_string();
+    let (code, _, err) = run(&["pause", "--all", "--kubeconfig", &kubeconfig]);
+    assert_eq!(code, 0, "{err}");
     let (code, _, err) = emulators.run(&["orphans", "--delete", "--yes", "--leader-elect=false"]);
     assert_eq!(code, 1, "{err}");
     assert!(err.contains("all writes to Azure are paused by an operator"), "{err}");

@@ -2,7 +2,7 @@
 
 use super::parts::{self, Turn, cell, table, url_of_page};
 use super::{Place, frame};
-use crate::html::Html;
+use crate::html::{Html, grouped};
 use crate::span;
 use crate::view::{DriftLine, Fault, Grade, Head, Snapshot};
 use model::ServiceName;
@@ -22,8 +22,7 @@ enum Whose<'a> {
 #[must_use]
 pub fn findings(head: &Head, snapshot: &Snapshot, page: usize) -> String {
     let whole = snapshot.whole.iter().map(|f| (Whose::Whole, f.clone()));
-    // What holds up a Service stands among the obstacles, which may hold up others, too.
-    let own = |f: &&Fault| f.grade != Grade::HeldUp;
+    let own = |f: &&Fault| f.is_own();
     let services = snapshot
         .services
         .iter()
@@ -52,13 +51,14 @@ pub fn findings(head: &Head, snapshot: &Snapshot, page: usize) -> String {
             drift(h, head, &snapshot.drift);
             return;
         }
+        h.leaf("p", &[("class", "lead")], &counts(&all));
         let url = url_of_page("/findings", &[]);
         let turn = Turn { url: &url, page, size: SIZE, total: all.len(), noun: "findings" };
         for (whose, fault) in all.get(turn.range()).unwrap_or_default() {
             h.tag("article", &[("class", "finding")], |h| {
                 h.tag("h2", &[], |h| match whose {
                     Whose::Whole => h.text("Everything"),
-                    Whose::Several(names) => parts::names(h, names),
+                    Whose::Several(names) => parts::names(h, names, None),
                     Whose::Service(name) => parts::service_link(h, name),
                     Whose::Pod(name) => h.text(&format!("Pod {name}")),
                 });
@@ -68,6 +68,19 @@ pub fn findings(head: &Head, snapshot: &Snapshot, page: usize) -> String {
         turn.pager(h);
         drift(h, head, &snapshot.drift);
     })
+}
+
+/// How many there are, and of which kind; they come with the worst first.
+fn counts(all: &[(Whose<'_>, Fault)]) -> String {
+    let number = |count: usize| grouped(count as u64);
+    let kinds = all.chunk_by(|(_, one), (_, next)| one.grade == next.grade);
+    let kinds = kinds.map(|kind| {
+        let word = kind.first().map_or("", |(_, fault)| fault.grade.word());
+        let plural = if word == Grade::Note.word() && kind.len() > 1 { "s" } else { "" };
+        format!("{} {word}{plural}", number(kind.len()))
+    });
+    let noun = if all.len() == 1 { "finding" } else { "findings" };
+    format!("{} {noun}: {}.", number(all.len()), kinds.collect::<Vec<_>>().join(", "))
 }
 
 /// What others changed in our parts of Azure.

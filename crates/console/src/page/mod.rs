@@ -10,15 +10,17 @@ mod plan;
 mod service;
 mod timeline;
 mod topology;
+mod whole;
 
 pub use findings::findings;
 pub use overview::{OverviewQuery, Sort, overview};
 pub use plan::{PlanQuery, plan};
 pub use service::{ServiceView, explained, service};
-pub use timeline::{TimelineQuery, timeline};
-pub use topology::{TopologyQuery, topology};
+pub use timeline::{TimelineQuery, Window, timeline};
+pub use topology::topology;
+pub use whole::TopologyQuery;
 
-use crate::html::Html;
+use crate::html::{Html, grouped};
 use crate::view::Head;
 
 /// The places of the navigation.
@@ -112,9 +114,13 @@ fn write_header(h: &mut Html, head: &Head, place: Place) {
     });
     h.tag("nav", &[("aria-label", "Pages")], |h| {
         for (there, url, name) in PLACES {
+            let name = match (there, head.findings) {
+                (Place::Findings, 1..) => format!("{name} ({})", grouped(head.findings as u64)),
+                _ => name.to_owned(),
+            };
             match there == place {
-                true => h.leaf("a", &[("href", url), ("aria-current", "page")], name),
-                false => h.leaf("a", &[("href", url)], name),
+                true => h.leaf("a", &[("href", url), ("aria-current", "page")], &name),
+                false => h.leaf("a", &[("href", url)], &name),
             }
         }
     });

@@ -2,7 +2,7 @@
 
 use super::parts::{self, Turn, cell, table, url, url_of_page};
 use super::{Place, backends, frame};
-use crate::html::Html;
+use crate::html::{Html, grouped};
 use crate::span;
 use crate::view::{Budget, Calls, Head, ServiceLine, Snapshot, matches, rank};
 use model::report::State;
@@ -25,6 +25,8 @@ const SIZE: usize = 50;
 
 /// Namespaces that can be chosen: those with the most Services.
 const NAMESPACES: usize = 12;
+/// Namespaces that are folded.
+const FOLDED: usize = 200;
 
 /// What Services are sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -179,18 +181,33 @@ fn namespaces(h: &mut Html, snapshot: &Snapshot, query: &OverviewQuery) {
     }
     let mut all: Vec<(&str, usize)> = counts.into_iter().collect();
     all.sort_by_key(|(_, count)| Reverse(*count));
-    let hidden = all.split_off(all.len().min(NAMESPACES)).len();
+    let mut hidden = all.split_off(all.len().min(NAMESPACES));
+    let left = hidden.split_off(hidden.len().min(FOLDED)).len();
     all.sort_unstable();
+    hidden.sort_unstable();
     h.tag("nav", &[("class", "choices"), ("aria-label", "Namespaces")], |h| {
         h.leaf("span", &[], "Namespace:");
-        choice(h, "all", &url("/", &query.asked("", query.sort)), query);
-        for (name, count) in all {
+        let of = |h: &mut Html, (name, count): (&str, usize)| {
             let url = url("/", &query.asked(name, query.sort));
             choice(h, &format!("{name} ({count})"), &url, query);
+        };
+        choice(h, "all", &url("/", &query.asked("", query.sort)), query);
+        all.into_iter().for_each(|one| of(h, one));
+        if hidden.is_empty() {
+            return;
         }
-        if hidden > 0 {
-            h.leaf("span", &[], &format!("and {hidden} more: search for them"));
-        }
+        let more = grouped((hidden.len() + left) as u64);
+        h.tag("details", &[], |h| {
+            h.leaf("summary", &[], &format!("and {more} more"));
+            for one in hidden {
+                of(h, one);
+                h.text(" ");
+            }
+            if left > 0 {
+                let text = format!("and {} more: search for them", grouped(left as u64));
+                h.leaf("span", &[], &text);
+            }
+        });
     });
 }
 
@@ -231,6 +248,9 @@ fn row(h: &mut Html, service: &ServiceLine, probed: Probed, now_ms: u64) {
         [] => parts::nothing(h),
         list => cell(h, "Addresses", |h| {
             h.leaf("span", &[("class", "address")], &list.join(", "));
+            for host in &service.hosts {
+                h.leaf("span", &[("class", "quiet host")], host);
+            }
         }),
     }
     match &service.balancer {

@@ -69,18 +69,21 @@ pub(super) fn printed_link(h: &mut Html, name: &str) {
     }
 }
 
-/// Names, the first few of them; the others are folded.
-pub(super) fn names(h: &mut Html, names: &[ServiceName]) {
+/// Names, one after the other.
+pub(super) fn list(h: &mut Html, names: &[ServiceName]) {
+    for (at, name) in names.iter().enumerate() {
+        if at > 0 {
+            h.text(", ");
+        }
+        service_link(h, name);
+    }
+}
+
+/// Names, the first few of them; the others are folded, and where there are too many for that
+/// `whole` leads to all of them.
+pub(super) fn names(h: &mut Html, names: &[ServiceName], whole: Option<&str>) {
     const FEW: usize = 3;
     const MANY: usize = 20;
-    let list = |h: &mut Html, names: &[ServiceName]| {
-        for (at, name) in names.iter().enumerate() {
-            if at > 0 {
-                h.text(", ");
-            }
-            service_link(h, name);
-        }
-    };
     let (first, rest) = names.split_at(names.len().min(FEW));
     list(h, first);
     if rest.is_empty() {
@@ -90,8 +93,16 @@ pub(super) fn names(h: &mut Html, names: &[ServiceName]) {
         h.leaf("summary", &[], &format!("and {} more", grouped(rest.len() as u64)));
         let (shown, hidden) = rest.split_at(rest.len().min(MANY));
         list(h, shown);
-        if !hidden.is_empty() {
-            h.text(&format!(" and {} more", grouped(hidden.len() as u64)));
+        if hidden.is_empty() {
+            return;
+        }
+        let more = format!("{} more", grouped(hidden.len() as u64));
+        match whole {
+            Some(url) => {
+                h.text(" and ");
+                h.leaf("a", &[("href", url)], &more);
+            }
+            None => h.text(&format!(" and {more}")),
         }
     });
 }

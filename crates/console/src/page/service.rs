@@ -121,6 +121,7 @@ fn troubles(h: &mut Html, head: &Head, line: &ServiceLine) {
 fn facts(h: &mut Html, line: &ServiceLine, service: &Service) {
     let mut facts: Vec<(&str, Vec<String>)> = Vec::new();
     facts.push(("Addresses", line.addresses.clone()));
+    facts.push(("Host names", line.hosts.iter().map(ToString::to_string).collect()));
     facts.push(("Load balancer", line.balancer.iter().cloned().collect()));
     let ports = service.ports.iter().take(20).map(|port| {
         let target = match &port.target_port {

@@ -1,7 +1,7 @@
 //! The time line: which changes went together, how long it took, what came back.
 
 use super::change::{self, Extent};
-use super::parts::{self, Turn, cell, table, url_of_page};
+use super::parts::{self, Turn, cell, table, url, url_of_page};
 use super::{Place, frame};
 use crate::history::{Call, Outcome};
 use crate::html::Html;
@@ -15,20 +15,72 @@ const COLUMNS: [&str; 6] =
 const CAUSES: usize = 5;
 /// Calls on a page.
 const SIZE: usize = 25;
-/// The longest time that is drawn.
-const WINDOW_MS: u64 = 60_000;
+/// Services of one call on a page.
+const SERVICES: usize = 200;
 /// Resources that are drawn.
 const LANES: usize = 12;
+/// Calls that are drawn.
+const BARS: usize = 300;
 /// Width of what is drawn beside the names.
 const WIDTH: u64 = 800;
 const NAMES: u64 = 280;
 const ROW: u64 = 32;
+
+/// How much of the past is drawn: up to now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Window {
+    /// A minute.
+    Minute,
+    /// Fifteen minutes.
+    Quarter,
+    /// An hour.
+    #[default]
+    Hour,
+}
+
+impl Window {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Minute, Self::Quarter, Self::Hour];
+
+    /// The word in addresses of pages.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Minute => "1m",
+            Self::Quarter => "15m",
+            Self::Hour => "1h",
+        }
+    }
+
+    /// The same, empty where it need not be said.
+    fn asked(self) -> &'static str {
+        if self == Self::default() { "" } else { self.word() }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Minute => "last minute",
+            Self::Quarter => "last 15 minutes",
+            Self::Hour => "last hour",
+        }
+    }
+
+    fn length_ms(self) -> u64 {
+        match self {
+            Self::Minute => 60_000,
+            Self::Quarter => 900_000,
+            Self::Hour => 3_600_000,
+        }
+    }
+}
 
 /// What of the time line is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimelineQuery {
     /// The correlation id of one write; empty: all of them.
     pub write: String,
+    /// How much is drawn.
+    pub window: Window,
     /// The page, from 0.
     pub page: usize,
 }
@@ -36,11 +88,12 @@ pub struct TimelineQuery {
 /// The page; calls come with the last one first.
 #[must_use]
 pub fn timeline(head: &Head, calls: &[Call], query: &TimelineQuery) -> String {
-    let TimelineQuery { write, page } = query;
+    let TimelineQuery { write, window, page } = query;
     if let Some(call) = calls.iter().find(|call| !write.is_empty() && call.correlation == *write) {
-        return one(head, call);
+        return one(head, call, *page);
     }
-    let (calls, page): (Vec<&Call>, usize) = (calls.iter().collect(), *page);
+    let calls: Vec<&Call> = calls.iter().collect();
+    let (window, page) = (*window, *page);
     frame(head, Place::Timeline, "Time line", |h| {
         h.leaf("h1", &[], "Time line");
         if calls.is_empty() {
@@ -48,8 +101,9 @@ pub fn timeline(head: &Head, calls: &[Call], query: &TimelineQuery) -> String {
             h.leaf("p", &[("class", "lead")], text);
             return;
         }
-        draw(h, &calls, head.now_ms);
-        let url = url_of_page("/timeline", &[]);
+        windows(h, window);
+        draw(h, &calls, head.now_ms, window);
+        let url = url_of_page("/timeline", &[("span", window.asked())]);
         let turn = Turn { url: &url, page, size: SIZE, total: calls.len(), noun: "calls" };
         let shown = calls.get(turn.range()).unwrap_or_default();
         let longest = shown.iter().map(|c| took(c, head.now_ms)).max().unwrap_or(1).max(1);
@@ -61,16 +115,32 @@ pub fn timeline(head: &Head, calls: &[Call], query: &TimelineQuery) -> String {
     })
 }
 
-/// A write with all of its fields.
-fn one(head: &Head, call: &Call) -> String {
+/// A write with all of its fields and Services.
+fn one(head: &Head, call: &Call, page: usize) -> String {
     frame(head, Place::Timeline, "One write", |h| {
         h.leaf("h1", &[], &format!("{} {}", call.method, call.resource));
         h.leaf("p", &[("class", "quiet")], &call.id);
         let longest = took(call, head.now_ms).max(1);
         table(h, "Call", &COLUMNS, [call], |h, call| row(h, call, head, longest));
         change::difference(h, call, Extent::Whole);
+        services(h, call, page);
         h.tag("p", &[], |h| h.leaf("a", &[("href", "/timeline")], "All writes"));
     })
+}
+
+fn services(h: &mut Html, call: &Call, page: usize) {
+    if call.services.is_empty() {
+        return;
+    }
+    h.tag("section", &[("aria-labelledby", "services")], |h| {
+        h.leaf("h2", &[("id", "services")], "Services it was for");
+        let url = url_of_page("/timeline", &[("write", &call.correlation)]);
+        let total = call.services.len();
+        let turn = Turn { url: &url, page, size: SERVICES, total, noun: "Services" };
+        let shown = call.services.get(turn.range()).unwrap_or_default();
+        h.tag("p", &[], |h| parts::list(h, shown));
+        turn.pager(h);
+    });
 }
 
 /// Calls in a table, as on the page of a Service.
@@ -124,7 +194,10 @@ fn row(h: &mut Html, call: &Call, head: &Head, longest: u64) {
     cell(h, "Why and what", |h| why(h, call));
     cell(h, "Services it was for", |h| match call.services.len() {
         0 => h.leaf("span", &[("class", "quiet")], "no Service"),
-        _ => parts::names(h, &call.services),
+        _ => {
+            let whole = url("/timeline", &[("write", &call.correlation)]);
+            parts::names(h, &call.services, Some(&whole));
+        }
     });
 }
 
@@ -152,14 +225,32 @@ fn why(h: &mut Html, call: &Call) {
     });
 }
 
+/// How much can be drawn.
+fn windows(h: &mut Html, chosen: Window) {
+    h.tag("nav", &[("class", "choices"), ("aria-label", "Time drawn")], |h| {
+        h.leaf("span", &[], "Drawn:");
+        for window in Window::ALL {
+            let url = url("/timeline", &[("span", window.asked())]);
+            match window == chosen {
+                true => h.leaf("a", &[("href", &url), ("aria-current", "true")], window.text()),
+                false => h.leaf("a", &[("href", &url)], window.text()),
+            }
+        }
+    });
+}
+
 /// One line a resource: each has one write at a time.
-fn draw(h: &mut Html, calls: &[&Call], now_ms: u64) {
+fn draw(h: &mut Html, calls: &[&Call], now_ms: u64, window: Window) {
     let end = |c: &Call| end(c, now_ms);
-    let Some(to_ms) = calls.iter().map(|c| end(c)).max() else { return };
-    let earliest = to_ms.saturating_sub(WINDOW_MS);
-    let drawn: Vec<&&Call> = calls.iter().filter(|c| end(c) >= earliest).collect();
-    let from_ms = drawn.iter().map(|c| c.sent_ms).min().unwrap_or(earliest).max(earliest);
-    let length = to_ms.saturating_sub(from_ms).max(1);
+    let length = window.length_ms();
+    let from_ms = now_ms.saturating_sub(length);
+    let mut drawn: Vec<&&Call> = calls.iter().filter(|c| end(c) >= from_ms).collect();
+    if drawn.is_empty() {
+        let text = format!("Nothing was written to Azure within the {}.", window.text());
+        h.leaf("p", &[("class", "empty")], &text);
+        return;
+    }
+    let left_out = drawn.split_off(drawn.len().min(BARS)).len();
     let mut lanes: Vec<&Call> = Vec::new();
     for call in drawn.iter().rev() {
         if !lanes.iter().any(|lane| lane.resource == call.resource) {
@@ -170,7 +261,7 @@ fn draw(h: &mut Html, calls: &[&Call], now_ms: u64) {
     let lanes = &lanes[hidden..];
     let (width, height) = (NAMES + WIDTH + 16, ROW * (lanes.len() as u64 + 1));
     let (w, t, view) = (width.to_string(), height.to_string(), format!("0 0 {width} {height}"));
-    let label = format!("{} calls within {}", drawn.len(), span::duration(length));
+    let label = format!("{} calls within the {}", drawn.len(), window.text());
     let region = [
         ("class", "drawing"),
         ("role", "region"),
@@ -187,7 +278,7 @@ fn draw(h: &mut Html, calls: &[&Call], now_ms: u64) {
             ("aria-label", &label),
         ];
         h.tag("svg", &attributes, |h| {
-            scale(h, length, height);
+            scale(h, (from_ms, length), height);
             for (at, lane) in (0..).zip(lanes) {
                 let y = ROW * at;
                 let baseline = (y + 20).to_string();
@@ -197,20 +288,24 @@ fn draw(h: &mut Html, calls: &[&Call], now_ms: u64) {
                     &lane_name(lane),
                 );
                 for call in drawn.iter().filter(|c| c.resource == lane.resource) {
-                    let x = |ms: u64| NAMES + ms.saturating_sub(from_ms) * WIDTH / length;
+                    let x =
+                        |ms: u64| NAMES + ms.saturating_sub(from_ms).min(length) * WIDTH / length;
                     let (left, right) = (x(call.sent_ms), x(end(call)));
                     bar(h, call, (left, (right - left).max(3), y + 8));
                 }
             }
         });
     });
-    if hidden > 0 {
-        let text = format!("{hidden} more resources are in the list below.");
-        h.leaf("p", &[("class", "quiet")], &text);
+    for (count, what) in [(hidden, "more resources"), (left_out, "earlier calls")] {
+        if count > 0 {
+            let text = format!("{count} {what} are in the list below.");
+            h.leaf("p", &[("class", "quiet")], &text);
+        }
     }
 }
 
-fn scale(h: &mut Html, length: u64, height: u64) {
+/// The time of day, UTC.
+fn scale(h: &mut Html, (from_ms, length): (u64, u64), height: u64) {
     let foot = height - ROW;
     for part in 0..=4 {
         let x = (NAMES + WIDTH * part / 4).to_string();
@@ -226,7 +321,7 @@ fn scale(h: &mut Html, length: u64, height: u64) {
         };
         let attributes =
             [("class", "second"), ("x", x.as_str()), ("y", &y), ("text-anchor", anchor)];
-        h.leaf("text", &attributes, &span::duration(length * part / 4));
+        h.leaf("text", &attributes, &span::time_of_day(from_ms + length * part / 4));
     }
 }
 

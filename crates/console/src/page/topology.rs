@@ -1,6 +1,7 @@
 //! The topology, drawn.
 
 use super::parts::{self, Turn, cell, table, url, url_of_page};
+use super::whole::{self, TopologyQuery};
 use super::{Place, frame, network};
 use crate::html::{Html, grouped};
 use crate::topology::{BalancerTree, draw, trees};
@@ -11,20 +12,12 @@ use std::collections::BTreeMap;
 /// Services that are drawn at once.
 const SIZE: usize = 20;
 
-/// What the reader wants to see.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TopologyQuery {
-    /// Part of a name, namespace or address.
-    pub wanted: String,
-    /// Only this load balancer.
-    pub balancer: String,
-    /// Which page, from 0.
-    pub page: usize,
-}
-
 /// The page.
 #[must_use]
 pub fn topology(head: &Head, snapshot: &Snapshot, world: &World, query: &TopologyQuery) -> String {
+    if let Some(page) = whole::page(head, world, query) {
+        return page;
+    }
     let found = snapshot.services.iter().filter(|s| matches(s, &query.wanted));
     let found = found.filter(|s| {
         query.balancer.is_empty() || s.balancer.as_deref() == Some(query.balancer.as_str())

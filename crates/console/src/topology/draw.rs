@@ -71,11 +71,11 @@ pub fn draw(h: &mut Html, tree: &BalancerTree) {
             text(h, "heading", Spot { x: left(column), y: 16 }, title);
         }
         for (pool, spots) in tree.pools.iter().zip(&pools) {
-            draw_pool(h, pool, spots);
+            draw_pool(h, &tree.name, pool, spots);
         }
         let mut y = HEADING + aside(left_height, right_height);
         for service in &tree.services {
-            draw_service(h, service, &pools, y);
+            draw_service(h, &tree.name, service, &pools, y);
             y += service_height(service) + APART;
         }
     });
@@ -128,7 +128,18 @@ fn pools_height(tree: &BalancerTree) -> i32 {
     tree.pools.iter().map(|p| stack(places(p)) + APART).sum::<i32>() - APART
 }
 
-fn draw_service(h: &mut Html, service: &ServiceTree, pools: &[PoolSpots], top: i32) {
+/// Where all of a part of a load balancer is listed.
+fn whole_url(balancer: &str, kind: &str, name: &str) -> String {
+    format!("/topology?balancer={}&{kind}={}", url_part(balancer), url_part(name))
+}
+
+fn draw_service(
+    h: &mut Html,
+    balancer: &str,
+    service: &ServiceTree,
+    pools: &[PoolSpots],
+    top: i32,
+) {
     let height = service_height(service);
     let own = Spot { x: left(0), y: top + (height - HEIGHT) / 2 };
     let mut y = top;
@@ -150,7 +161,8 @@ fn draw_service(h: &mut Html, service: &ServiceTree, pools: &[PoolSpots], top: i
             let at = Spot { x: left(2), y: rule_y };
             edge(h, spot, at);
             let more = format!("{} more rules", frontend.more);
-            card(h, at, &Card { class: "box folded", first: &more, second: "", link: None });
+            let link = Some(whole_url(balancer, "frontend", &frontend.name));
+            card(h, at, &Card { class: "box folded", first: &more, second: "", link });
         }
         let address = frontend.address.as_deref().unwrap_or("no address yet");
         let class = "box";
@@ -183,7 +195,7 @@ fn draw_rule(h: &mut Html, rule: &RuleTree, at: Spot) {
     card(h, at, &Card { class: "box", first: &rule.ports, second, link: None });
 }
 
-fn draw_pool(h: &mut Html, pool: &PoolTree, spots: &PoolSpots) {
+fn draw_pool(h: &mut Html, balancer: &str, pool: &PoolTree, spots: &PoolSpots) {
     for spot in &spots.members {
         edge(h, spots.pool, *spot);
     }
@@ -199,11 +211,11 @@ fn draw_pool(h: &mut Html, pool: &PoolTree, spots: &PoolSpots) {
     }
     let class = "box folded";
     if let Some(spot) = spots.members.get(pool.members.len()) {
-        let more = match pool.count - pool.members.len() {
-            0 => "nobody takes traffic".to_owned(),
-            n => format!("{n} more"),
+        let (first, link) = match pool.count - pool.members.len() {
+            0 => ("no members".to_owned(), None),
+            n => (format!("{n} more"), Some(whole_url(balancer, "pool", &pool.name))),
         };
-        card(h, *spot, &Card { class, first: &more, second: "", link: None });
+        card(h, *spot, &Card { class, first: &first, second: "", link });
     }
 }
 

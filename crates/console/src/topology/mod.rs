@@ -176,20 +176,9 @@ impl Builder<'_> {
     }
 
     fn rule(&mut self, uid: &ServiceUid, rule: &Rule) -> RuleTree {
-        let protocol = match rule.protocol {
-            RuleProtocol::Tcp => "TCP",
-            RuleProtocol::Udp => "UDP",
-            RuleProtocol::All => "all",
-        };
-        let ports = match (rule.frontend_port, rule.backend_port) {
-            (0, _) => format!("{protocol} all ports"),
-            (from, to) => format!("{protocol} {from} → {to}"),
-        };
-        let probe = rule.probe.as_ref().and_then(|id| {
-            self.balancer.probes.iter().find(|p| p.name.eq_ignore_ascii_case(id.name()))
-        });
+        let (ports, probe) = (ports_words(rule), probe_of(self.balancer, rule));
         let pool = rule.pool.as_ref().and_then(|id| self.pool(uid, id));
-        RuleTree { name: rule.name.to_string(), ports, probe: probe.map(probe_words), pool }
+        RuleTree { name: rule.name.to_string(), ports, probe, pool }
     }
 
     fn pool(&mut self, uid: &ServiceUid, id: &ResourceId) -> Option<usize> {
@@ -199,15 +188,78 @@ impl Builder<'_> {
             return known;
         }
         let pool = self.balancer.pools.iter().find(|p| p.name.eq_ignore_ascii_case(name))?;
-        let mut members = members(pool);
-        if members.is_empty() {
-            members = pods(self.world, uid);
-        }
+        let mut members = members_or_pods(self.world, pool, uid);
         let count = members.len();
         members.truncate(MEMBERS);
         self.tree.pools.push(PoolTree { name: pool.name.to_string(), members, count });
         Some(self.tree.pools.len() - 1)
     }
+}
+
+/// A rule in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleLine {
+    /// Its name.
+    pub name: String,
+    /// As `TCP 80 → 8080`.
+    pub ports: String,
+    /// As `probe HTTP 31000 /healthz`.
+    pub probe: Option<String>,
+    /// Its pool.
+    pub pool: Option<String>,
+}
+
+/// All members of a pool, name and address; `None` where there is no such pool.
+#[must_use]
+pub fn members_of(world: &World, balancer: &str, pool: &str) -> Option<Vec<(String, String)>> {
+    let balancer = named(world, balancer)?;
+    let pool = balancer.pools.iter().find(|known| known.name.eq_ignore_ascii_case(pool))?;
+    // A container load balancer is named after its Service.
+    Some(members_or_pods(world, pool, &ServiceUid::new(balancer.id.name())))
+}
+
+/// All rules of a frontend; `None` where there is no such frontend.
+#[must_use]
+pub fn rules_of(world: &World, balancer: &str, frontend: &str) -> Option<Vec<RuleLine>> {
+    let balancer = named(world, balancer)?;
+    let is_it = |name: &str| name.eq_ignore_ascii_case(frontend);
+    balancer.frontends.iter().find(|known| is_it(&known.name))?;
+    let on_it = |rule: &&Rule| rule.frontend.as_ref().is_some_and(|id| is_it(id.name()));
+    let rules = balancer.rules.iter().filter(on_it).map(|rule| RuleLine {
+        name: rule.name.to_string(),
+        ports: ports_words(rule),
+        probe: probe_of(balancer, rule),
+        pool: rule.pool.as_ref().map(|id| id.name().to_owned()),
+    });
+    Some(rules.collect())
+}
+
+fn named<'w>(world: &'w World, name: &str) -> Option<&'w LoadBalancer> {
+    let mut all = world.azure.balancers.each();
+    all.find(|balancer| balancer.id.name().eq_ignore_ascii_case(name)).map(|found| &**found)
+}
+
+fn members_or_pods(world: &World, pool: &Pool, uid: &ServiceUid) -> Vec<(String, String)> {
+    let members = members(pool);
+    if members.is_empty() { pods(world, uid) } else { members }
+}
+
+fn ports_words(rule: &Rule) -> String {
+    let protocol = match rule.protocol {
+        RuleProtocol::Tcp => "TCP",
+        RuleProtocol::Udp => "UDP",
+        RuleProtocol::All => "all",
+    };
+    match (rule.frontend_port, rule.backend_port) {
+        (0, _) => format!("{protocol} all ports"),
+        (from, to) => format!("{protocol} {from} → {to}"),
+    }
+}
+
+fn probe_of(balancer: &LoadBalancer, rule: &Rule) -> Option<String> {
+    let id = rule.probe.as_ref()?;
+    let mut probes = balancer.probes.iter();
+    probes.find(|probe| probe.name.eq_ignore_ascii_case(id.name())).map(probe_words)
 }
 
 fn probe_words(probe: &Probe) -> String {

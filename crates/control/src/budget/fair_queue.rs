@@ -239,7 +239,7 @@ mod tests {
         let named = changes.iter().flat_map(|change| &change.causes).filter_map(|uid| {
             let (namespace, name) = uid.as_str().split_once('/')?;
             let name = model::ServiceName::new(namespace, name);
-            Some((uid.clone(), Arc::new(crate::reads::tables::tests::named(uid.clone(), name))))
+            Some((uid.clone(), Arc::new(crate::sample::named(uid.clone(), name))))
         });
         named.collect()
     }

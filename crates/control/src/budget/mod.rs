@@ -30,7 +30,8 @@ use arm::{Answer, Reply, Request, TransportFault};
 use bucket::{Bucket, Tokens, Window};
 use limit::limits_of;
 pub use limit::{Limit, LimitKind};
-use std::collections::BTreeMap;
+use model::ServiceUid;
+use std::collections::{BTreeMap, BTreeSet};
 
 const FIVE_MINUTES_MS: u64 = 300_000;
 
@@ -53,6 +54,14 @@ pub enum Urgency {
     Normal,
     /// Others depend on it: a poll of a write under way, a write for many Services.
     Urgent,
+}
+
+impl Urgency {
+    /// What a call is worth that is made for these Services: what only one needs leaves a little
+    /// for what many need.
+    pub(crate) fn of(services: &BTreeSet<ServiceUid>) -> Self {
+        if services.len() == 1 { Self::Normal } else { Self::Urgent }
+    }
 }
 
 /// Why a call is not let go.

@@ -7,7 +7,7 @@
 
 use crate::budget::{Limit, Urgency, limit::limits_of_path};
 use crate::lanes::lane::Lane;
-use arm::Method;
+use crate::request::method;
 use model::ResourceId;
 use model::plan::{Action, Change, Resource};
 use model::report::Wait;
@@ -152,9 +152,7 @@ impl Queue {
 
     fn classify(&mut self, change: &Change) -> usize {
         let limits = limits_of_path(method(&change.action), change.target.as_str());
-        // What only one Service needs leaves a little for what many need.
-        let urgency = if change.causes.len() == 1 { Urgency::Normal } else { Urgency::Urgent };
-        let class = Class { limits, urgency };
+        let class = Class { limits, urgency: Urgency::of(&change.causes) };
         self.classes.iter().position(|known| *known == class).unwrap_or_else(|| {
             self.classes.push(class);
             self.classes.len() - 1
@@ -253,16 +251,6 @@ fn is_read_first(action: &Action) -> bool {
         Action::Put { before: Some(Resource::LoadBalancer(_) | Resource::PublicIp(_)), .. }
             | Action::Delete { before: Resource::LoadBalancer(_) }
     )
-}
-
-pub(crate) fn method(action: &Action) -> Method {
-    match action {
-        Action::Put { .. } => Method::Put,
-        Action::Delete { .. } | Action::DeleteChild => Method::Delete,
-        Action::MigratePools { .. } | Action::UpdateServices(_) | Action::UpdateLocations(_) => {
-            Method::Post
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,9 @@
 //! The time is counted from when this process first saw that all but our gate held, so the clocks
 //! of nodes do not matter, and a controller that was down gives the gateway its full time again.
 
-use crate::controller::Controller;
+use crate::clock::timestamp;
 use crate::observers::histogram::Histogram;
-use crate::observers::kubernetes_events::timestamp;
-use model::ServiceName;
-use model::kubernetes::{Gate, GateReason, GatedPod, Others, READINESS_GATE};
-use model::world::Kind;
-use observe::KubernetesFact;
+use model::kubernetes::{Gate, GateReason, GatedPod, READINESS_GATE};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,99 +48,45 @@ impl Gates {
         self.timeouts
     }
 
-    fn wake_ms(&self, timeout_ms: u64, overdue: &BTreeSet<Arc<str>>) -> Option<u64> {
-        let on_time = self.waiting.iter().filter(|(uid, _)| !overdue.contains(*uid));
-        on_time.map(|(_, since)| since.saturating_add(timeout_ms)).min()
-    }
-}
-
-/// The Pods whose gates a fact may be about.
-pub(crate) enum Subject {
-    /// None.
-    Nobody,
-    /// This one, and its UID as it was before the fact.
-    Pod(ServiceName, Option<Arc<str>>),
-    /// All of them.
-    All,
-}
-
-impl Controller {
-    /// The Pods whose gates a fact that is about to be applied may be about.
-    pub(crate) fn gate_subject(&self, fact: &KubernetesFact) -> Subject {
-        let name = match fact {
-            KubernetesFact::GatedPod(pod) => &pod.name,
-            KubernetesFact::GatedPodGone(name) => name,
-            KubernetesFact::ListEnd(Kind::GatedPods, _) => return Subject::All,
-            _ => return Subject::Nobody,
-        };
-        let held = self.world.kubernetes.gated_pods.get(name);
-        Subject::Pod(name.clone(), held.map(|pod| Arc::clone(&pod.uid)))
-    }
-
-    /// Follows the Pods of a fact that was applied.
-    pub(crate) fn follow_gates(&mut self, subject: Subject, now_ms: u64) {
-        let pods = &self.world.kubernetes.gated_pods;
-        match subject {
-            Subject::Nobody => {}
-            Subject::All => {
-                let known: BTreeSet<&Arc<str>> = pods.values().map(|pod| &pod.uid).collect();
-                self.kubernetes.gates.waiting.retain(|uid, _| known.contains(uid));
-                self.world.overdue.retain(|uid| known.contains(uid));
-            }
-            Subject::Pod(name, before) => {
-                let now = pods.get(&name).cloned();
-                if let Some(before) = before.filter(|b| now.as_ref().is_none_or(|n| n.uid != *b)) {
-                    self.forget_gate(&before);
-                }
-                if let Some(pod) = now {
-                    self.follow_gate(&pod, now_ms);
-                }
-            }
+    /// All but our gate hold for a Pod. True when that is news.
+    pub(crate) fn begin(&mut self, uid: &Arc<str>, now_ms: u64) -> bool {
+        let news = !self.waiting.contains_key(uid);
+        if news {
+            self.waiting.insert(Arc::clone(uid), now_ms);
         }
+        news
     }
 
-    fn follow_gate(&mut self, pod: &GatedPod, now_ms: u64) {
-        if (pod.others, pod.gate) == (Others::Hold, Gate::Shut) {
-            if !self.kubernetes.gates.waiting.contains_key(&pod.uid) {
-                self.kubernetes.gates.waiting.insert(Arc::clone(&pod.uid), now_ms);
-                self.time_gated(&pod.addresses, now_ms);
-            }
-            return;
-        }
-        let Some(since) = self.forget_gate(&pod.uid) else { return };
+    /// A Pod waits no longer; since when it has.
+    pub(crate) fn forget(&mut self, uid: &Arc<str>) -> Option<u64> {
+        self.waiting.remove(uid)
+    }
+
+    /// Forgets all Pods but these.
+    pub(crate) fn retain(&mut self, known: &BTreeSet<&Arc<str>>) {
+        self.waiting.retain(|uid, _| known.contains(uid));
+    }
+
+    /// Counts how long a Pod that waits no longer has waited.
+    pub(crate) fn count(&mut self, pod: &GatedPod, since_ms: u64, now_ms: u64) {
         if pod.gate == Gate::Open && *pod.reason == *GateReason::Programmed.name() {
-            self.kubernetes.gates.delays.add(now_ms.saturating_sub(since));
+            self.delays.add(now_ms.saturating_sub(since_ms));
         } else if pod.gate == Gate::Open && *pod.reason == *GateReason::TimedOut.name() {
-            self.kubernetes.gates.timeouts += 1;
+            self.timeouts += 1;
         }
     }
 
-    fn forget_gate(&mut self, uid: &Arc<str>) -> Option<u64> {
-        self.world.overdue.remove(uid);
-        self.kubernetes.gates.waiting.remove(uid)
-    }
-
-    /// Pods that have waited for the time allowed are let through.
-    pub(crate) fn pass_gates(&mut self, now_ms: u64) {
-        let timeout_ms = self.options.gate_timeout_ms;
-        if self.wake_gates_ms().is_none_or(|at| at > now_ms) {
-            return;
-        }
-        let late = self.kubernetes.gates.waiting.iter();
-        let late = late.filter(|(_, since)| since.saturating_add(timeout_ms) <= now_ms);
-        self.world.overdue.extend(late.map(|(uid, _)| Arc::clone(uid)));
-        self.planning.dirty = true;
+    /// UIDs of Pods that have waited for the time allowed.
+    pub(crate) fn late(&self, timeout_ms: u64, now_ms: u64) -> impl Iterator<Item = &Arc<str>> {
+        let late = self.waiting.iter();
+        let late = late.filter(move |(_, since)| since.saturating_add(timeout_ms) <= now_ms);
+        late.map(|(uid, _)| uid)
     }
 
     /// When the next Pod has waited too long.
-    pub(crate) fn wake_gates_ms(&self) -> Option<u64> {
-        self.kubernetes.gates.wake_ms(self.options.gate_timeout_ms, &self.world.overdue)
-    }
-
-    /// Readiness gates: who waits, and how long others have.
-    #[must_use]
-    pub fn gates(&self) -> &Gates {
-        &self.kubernetes.gates
+    pub(crate) fn wake_ms(&self, timeout_ms: u64, overdue: &BTreeSet<Arc<str>>) -> Option<u64> {
+        let on_time = self.waiting.iter().filter(|(uid, _)| !overdue.contains(*uid));
+        on_time.map(|(_, since)| since.saturating_add(timeout_ms)).min()
     }
 }
 

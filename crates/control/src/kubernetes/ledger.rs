@@ -1,64 +1,53 @@
-//! The ledger ([`model::ledger`]) is read and written: one call at a time.
-//!
-//! It is read at the start, when the right to write is gained, after every write of it that was
-//! not answered with success or not kept, and at the interval of the drift check. Nothing is
-//! watched: only the leader writes it, and a hand that deletes it is seen at the
-//! next read.
+//! Calls about the ledger ([`model::ledger`]): one at a time, and how they look.
 
-use crate::backoff;
-use crate::controller::{Caller, Controller};
-use crate::effect::{CallId, Effect, KubernetesCall, NoticeKind};
-use crate::event::KubernetesAnswer;
-use crate::obstacles::{Failure, Trouble};
-use model::ServiceUid;
-use model::kubernetes::Backends;
-use model::ledger::{Holder, Ledger, LedgerWrite, encode};
-use model::obstacle::ObstacleKind;
-use model::report::Wait;
-use model::world::Fact;
-use observe::kubernetes::{LEDGER_DESTINATIONS, LEDGER_PLANNED_ON, ledger_from_value};
+use crate::effect::{CallId, KubernetesCall};
+use crate::retry::Retry;
+use crate::trouble::{Failure, Trouble};
+use model::ServiceName;
+use model::ledger::{LedgerWrite, encode};
+use observe::kubernetes::{LEDGER_DESTINATIONS, LEDGER_PLANNED_ON};
 use plan::drift::Kept;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The wait after a first failure: a conflict is over once the ledger is read.
-const FIRST_MS: u64 = 100;
 /// The key of the drift that is left.
-const DRIFT: &str = "drift";
-/// A write was answered with success, and the ledger shows other data.
-const NOT_KEPT: (&str, &str) =
-    ("NotKept", "the API server acknowledged the write and did not keep it");
+pub(crate) const DRIFT: &str = "drift";
 
 /// Calls about the ledger.
 #[derive(Debug, Default)]
 pub(crate) struct LedgerLane {
     /// The call under way.
-    call: Option<CallId>,
+    pub call: Option<CallId>,
     /// When it was last read, or written with success; `None`: it has to be read.
-    read_ms: Option<u64>,
+    pub read_ms: Option<u64>,
     /// Reads that failed.
     reads: Failed,
     /// Writes that failed.
-    writes: Failed,
-    /// Nothing is sent before.
-    pub wait_until_ms: Option<u64>,
+    pub writes: Failed,
+    /// The API server has asked for no call before.
+    pub quiet_until_ms: Option<u64>,
     /// Drift that is left, as the ledger had it when it was last read or written.
     pub kept: Kept,
     /// Notes of drift that failed: no write of destinations waits for them.
-    notes: Failed,
-    /// No note is sent before.
-    note_until_ms: Option<u64>,
+    pub notes: Failed,
 }
 
 /// Calls of one kind that failed in a row. A read that succeeds between two writes that fail is no
 /// success of theirs, and reads that failed before say nothing of a write.
 #[derive(Debug, Default)]
-struct Failed {
-    times: u32,
+pub(crate) struct Failed {
+    pub retry: Retry,
     /// Why the last one did.
     trouble: Option<Trouble>,
+}
+
+impl Failed {
+    /// None is due: what comes later has nothing to do with those that failed.
+    pub fn forget(&mut self) {
+        self.retry.succeeded();
+        self.trouble = None;
+    }
 }
 
 /// What is done to the ledger.
@@ -80,527 +69,123 @@ impl LedgerLane {
 
     /// A call succeeded. How often writes have failed is kept until one succeeds, or none is due;
     /// so it is with notes. What the ledger has stays known.
-    fn rest(&mut self, call: &LedgerCall, now_ms: u64) {
-        let Self { writes, kept, notes, note_until_ms, .. } = std::mem::take(self);
+    pub fn rest(&mut self, call: &LedgerCall, now_ms: u64) {
+        let Self { mut writes, kept, notes, .. } = std::mem::take(self);
         (self.read_ms, self.kept) = (Some(now_ms), kept);
         if !matches!(call, LedgerCall::Write(_)) {
+            writes.retry.resume();
             self.writes = writes;
         }
         if !matches!(call, LedgerCall::Note(_)) {
-            (self.notes, self.note_until_ms) = (notes, note_until_ms);
+            self.notes = notes;
         }
     }
 
-    fn wake_ms(&self, interval_ms: u64) -> Option<u64> {
+    /// When it needs attention without an answer.
+    pub fn wake_ms(&self, interval_ms: u64) -> Option<u64> {
         if self.call.is_some() {
             return None;
         }
         let read_ms = self.read_ms.map(|at| at + interval_ms);
-        self.wait_until_ms.or_else(|| read_ms.into_iter().chain(self.note_until_ms).min())
+        let note_ms = self.notes.retry.next_ms();
+        self.next_ms().or_else(|| read_ms.into_iter().chain(note_ms).min())
     }
 
-    fn is_old(&self, interval_ms: u64, now_ms: u64) -> bool {
+    /// Whether it has to be read again.
+    pub fn is_old(&self, interval_ms: u64, now_ms: u64) -> bool {
         self.read_ms.is_none_or(|at| at + interval_ms <= now_ms)
+    }
+
+    /// Waits that are over are waited no longer.
+    pub fn pass(&mut self, now_ms: u64) {
+        self.quiet_until_ms = self.quiet_until_ms.filter(|at| *at > now_ms);
+        for failed in [&mut self.reads, &mut self.writes, &mut self.notes] {
+            failed.retry.pass(now_ms);
+        }
+    }
+
+    /// A call failed; gives the time before which none like it is sent.
+    pub fn fail(
+        &mut self,
+        call: &LedgerCall,
+        failure: Failure<'_>,
+        asked_ms: Option<u64>,
+        now_ms: u64,
+    ) -> u64 {
+        // Whether it was carried out is not known.
+        self.read_ms = self.read_ms.filter(|_| *call == LedgerCall::Read);
+        let failed = match call {
+            LedgerCall::Read => &mut self.reads,
+            LedgerCall::Write(_) => &mut self.writes,
+            LedgerCall::Note(_) => &mut self.notes,
+        };
+        let until_ms = now_ms + failed.retry.conflicted(asked_ms, now_ms);
+        let before = failed.trouble.take();
+        failed.trouble = Some(Trouble::after(before, failure, &BTreeSet::new(), now_ms));
+        match call {
+            LedgerCall::Read | LedgerCall::Write(_) => self.next_ms().unwrap_or(until_ms),
+            LedgerCall::Note(_) => until_ms,
+        }
+    }
+
+    /// When it is called again, if that has been put off. A note waits for its own time, too.
+    pub fn next_ms(&self) -> Option<u64> {
+        let calls = self.reads.retry.next_ms().max(self.writes.retry.next_ms());
+        calls.max(self.quiet_until_ms)
+    }
+
+    /// Why calls fail.
+    pub fn trouble(&self) -> Option<&Trouble> {
+        let all = [&self.reads, &self.writes, &self.notes];
+        all.into_iter().find_map(|failed| failed.trouble.as_ref())
     }
 }
 
-impl Controller {
-    /// Whether there is a security group at all in which something is opened.
-    pub(crate) fn has_ledger(&self) -> bool {
-        // Container load balancers open nothing, but those that Services leave for them did.
-        let over_nodes = match self.policy.backends() {
-            Backends::Nodes => true,
-            Backends::Pods => self.has_finding(plan::SERVICES_MOVE),
-        };
-        over_nodes && !self.policy.security_group_name.is_empty()
-    }
-
-    /// Whether the last plan found this of the whole.
-    pub(crate) fn has_finding(&self, rule: &str) -> bool {
-        self.planning.report.findings.iter().any(|finding| finding.rule == rule)
-    }
-
-    /// Whether nothing can be planned for want of the ledger.
-    #[must_use]
-    pub fn awaits_ledger(&self) -> bool {
-        self.has_ledger() && self.world.kubernetes.ledger == Fact::Unknown
-    }
-
-    /// When the ledger is looked at again though nothing happens.
-    pub(crate) fn wake_ledger_ms(&self) -> Option<u64> {
-        let interval_ms = self.options.check_interval_ms;
-        self.kubernetes.ledger.wake_ms(interval_ms).filter(|_| self.has_ledger())
-    }
-
-    /// Forgets what was read and sent under another lease: until the ledger is read nothing is
-    /// opened or closed by what it said then. It is read as soon as the failures before allow: they
-    /// were this process's own, and who holds the lease does not change what made them.
-    pub(crate) fn doubt_ledger(&mut self) {
-        let lane = std::mem::take(&mut self.kubernetes.ledger);
-        self.kubernetes.ledger = LedgerLane { call: None, read_ms: None, ..lane };
-        self.world.kubernetes.ledger = Fact::Unknown;
-    }
-
-    /// Sends the call that is due.
-    pub(crate) fn go_on_with_ledger(&mut self, now_ms: u64) {
-        let lane = &mut self.kubernetes.ledger;
-        if lane.wait_until_ms.is_some_and(|at| at <= now_ms) {
-            lane.wait_until_ms = None;
-        }
-        if lane.note_until_ms.is_some_and(|at| at <= now_ms) {
-            lane.note_until_ms = None;
-        }
-        if lane.call.is_some() || lane.wait_until_ms.is_some() || !self.has_ledger() {
-            return;
-        }
-        let leads = self.term.is_held();
-        let write = self.planning.plan.ledger.clone().filter(|_| leads);
-        let call = match write {
-            _ if self.kubernetes.ledger.is_old(self.options.check_interval_ms, now_ms) => {
-                LedgerCall::Read
-            }
-            Some(write) => LedgerCall::Write(write),
-            None => {
-                self.kubernetes.ledger.writes = Failed::default();
-                let Some(kept) = self.due_note().filter(|_| leads) else {
-                    self.kubernetes.ledger.notes = Failed::default();
-                    return;
-                };
-                if self.kubernetes.ledger.note_until_ms.is_some() {
-                    return;
-                }
-                LedgerCall::Note(kept)
-            }
-        };
-        if let LedgerCall::Write(write) = &call {
-            self.doubt_forgotten(write);
-        }
-        let request = self.ledger_request(&call);
-        self.observers.counts.kubernetes += u64::from(request.method != "GET");
-        let id = self.calls.begin(Caller::Ledger(call));
-        self.kubernetes.ledger.call = Some(id);
-        self.calls.effects.push(Effect::Kubernetes { call: id, request });
-    }
-
-    /// What a write takes out counts as out from when it is sent: until it is read again, nothing
-    /// is opened on the strength of it. A Service that was held back may want it again meanwhile.
-    fn doubt_forgotten(&mut self, write: &LedgerWrite) {
-        let Fact::Known(ledger) = &mut self.world.kubernetes.ledger else { return };
-        let kept = |(address, holders): (&IpAddr, &BTreeSet<Holder>)| {
-            write.destinations.get(address).is_some_and(|kept| holders.is_subset(kept))
-        };
-        if ledger.destinations.iter().all(kept) {
-            return;
-        }
-        Arc::make_mut(ledger).destinations.retain(|address, holders| {
-            let kept = write.destinations.get(address);
-            holders.retain(|holder| kept.is_some_and(|kept| kept.contains(holder)));
-            kept.is_some()
-        });
-    }
-
-    /// The drift that is left, where the ledger has it otherwise. A note that changes nothing is
-    /// none: the API server keeps the revision of what is written as it stands.
-    fn due_note(&self) -> Option<Kept> {
-        let ledger = self.world.kubernetes.ledger.known().filter(|ledger| !ledger.is_absent());
-        let kept = ledger.and(self.drift.kept())?;
-        (*kept != self.kubernetes.ledger.kept).then(|| kept.clone())
-    }
-
-    fn note_request(&self, path: String, kept: &Kept) -> KubernetesCall {
-        let ledger = self.world.kubernetes.ledger.known();
-        let revision = ledger.and_then(|ledger| ledger.revision.as_deref());
-        let text = Some(kept.encode()).filter(|text| !text.is_empty());
-        KubernetesCall {
+/// The request of a call about the ledger of a name, of which this revision is known.
+pub(crate) fn request(
+    name: &ServiceName,
+    revision: Option<&str>,
+    call: &LedgerCall,
+) -> KubernetesCall {
+    let all = format!("/api/v1/namespaces/{}/configmaps", name.namespace);
+    let one = format!("{all}/{}", name.name);
+    let write = match call {
+        LedgerCall::Read => return get(one),
+        LedgerCall::Note(kept) => return note(one, revision, kept),
+        LedgerCall::Write(write) => write,
+    };
+    let etag = write.planned_on.as_ref().map_or("", |etag| etag.as_str());
+    let data = json!({ LEDGER_DESTINATIONS: encode(&write.destinations),
+        LEDGER_PLANNED_ON: etag });
+    match &write.revision {
+        Some(revision) => KubernetesCall {
             method: "PATCH",
-            path,
+            path: one,
             content_type: "application/merge-patch+json",
-            body: json!({ "metadata": { "resourceVersion": revision }, "data": { DRIFT: text } }),
-        }
+            body: json!({ "metadata": { "resourceVersion": &**revision }, "data": data }),
+        },
+        None => KubernetesCall {
+            method: "POST",
+            path: all,
+            content_type: "application/json",
+            body: json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+                "namespace": &*name.namespace, "name": &*name.name,
+                "labels": { "app.kubernetes.io/name": "ballast" } }, "data": data }),
+        },
     }
+}
 
-    fn ledger_request(&self, call: &LedgerCall) -> KubernetesCall {
-        let name = &self.options.ledger;
-        let all = format!("/api/v1/namespaces/{}/configmaps", name.namespace);
-        let one = format!("{all}/{}", name.name);
-        let write = match call {
-            LedgerCall::Read => return get(one),
-            LedgerCall::Note(kept) => return self.note_request(one, kept),
-            LedgerCall::Write(write) => write,
-        };
-        let etag = write.planned_on.as_ref().map_or("", |etag| etag.as_str());
-        let data = json!({ LEDGER_DESTINATIONS: encode(&write.destinations),
-            LEDGER_PLANNED_ON: etag });
-        match &write.revision {
-            Some(revision) => KubernetesCall {
-                method: "PATCH",
-                path: one,
-                content_type: "application/merge-patch+json",
-                body: json!({ "metadata": { "resourceVersion": &**revision }, "data": data }),
-            },
-            None => KubernetesCall {
-                method: "POST",
-                path: all,
-                content_type: "application/json",
-                body: json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": {
-                    "namespace": &*name.namespace, "name": &*name.name,
-                    "labels": { "app.kubernetes.io/name": "ballast" } }, "data": data }),
-            },
-        }
-    }
-
-    /// The answer to a call about the ledger. That to a call before another one is no news of the
-    /// ledger; how long the API server wants to be left alone counts, whoever's answer says it.
-    pub(crate) fn heard_of_ledger(
-        &mut self,
-        id: CallId,
-        call: &LedgerCall,
-        answer: KubernetesAnswer,
-        now_ms: u64,
-    ) {
-        let asked_ms = match &answer {
-            KubernetesAnswer::Reply { retry_after_ms, .. } => *retry_after_ms,
-            KubernetesAnswer::Fault(_) => None,
-        };
-        let lane = &mut self.kubernetes.ledger;
-        lane.wait_until_ms = lane.wait_until_ms.max(asked_ms.map(|ms| now_ms + ms));
-        if lane.call != Some(id) {
-            return;
-        }
-        lane.call = None;
-        self.planning.dirty = true;
-        match (answer, call) {
-            (KubernetesAnswer::Reply { status: 200..300, body: Some(body), .. }, _) => {
-                self.take_ledger(&body, now_ms);
-                if self.is_kept(call) {
-                    self.kubernetes.ledger.rest(call, now_ms);
-                    self.tell_adoption(call, now_ms);
-                } else {
-                    self.delay_ledger(call, NOT_KEPT, asked_ms, now_ms);
-                }
-            }
-            (KubernetesAnswer::Reply { status: 404, .. }, LedgerCall::Read) => {
-                self.kubernetes.ledger.rest(call, now_ms);
-                self.note_absence(now_ms);
-            }
-            (KubernetesAnswer::Reply { status: 200..300, .. }, _) => {
-                self.kubernetes.ledger.read_ms = None
-            }
-            (KubernetesAnswer::Reply { status, body, .. }, _) => {
-                let message = body.as_ref().and_then(|b| b.get("message")).and_then(Value::as_str);
-                let code = status.to_string();
-                let message = message.unwrap_or("no message");
-                self.delay_ledger(call, (&code, message), asked_ms, now_ms);
-            }
-            (KubernetesAnswer::Fault(why), _) => {
-                self.delay_ledger(call, ("NoAnswer", &why), None, now_ms);
-            }
-        }
-    }
-
-    fn take_ledger(&mut self, body: &Value, now_ms: u64) {
-        let kept = body.get("data").and_then(|data| data.get(DRIFT)?.as_str());
-        self.kubernetes.ledger.kept = kept.map(Kept::read).unwrap_or_default();
-        let held = &mut self.world.kubernetes.ledger;
-        let read = match ledger_from_value(body) {
-            Ok(ledger) => Fact::Known(Arc::new(ledger)),
-            Err(why) => Fact::Unreadable(Arc::from(why)),
-        };
-        let news = *held != read;
-        *held = read;
-        if let Fact::Unreadable(why) = &self.world.kubernetes.ledger
-            && news
-        {
-            let text = format!("the ledger {} cannot be read: {why}", self.options.ledger);
-            self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
-        }
-    }
-
-    /// Whether the ledger shows what a write has put there.
-    fn is_kept(&self, call: &LedgerCall) -> bool {
-        let write = match call {
-            LedgerCall::Read => return true,
-            LedgerCall::Note(kept) => return *kept == self.kubernetes.ledger.kept,
-            LedgerCall::Write(write) => write,
-        };
-        self.world.kubernetes.ledger.known().is_some_and(|ledger| {
-            ledger.destinations == write.destinations && ledger.planned_on == write.planned_on
-        })
-    }
-
-    /// There is no ledger. What this process knows of it stays.
-    fn note_absence(&mut self, now_ms: u64) {
-        self.kubernetes.ledger.kept = Kept::default();
-        let held = self.world.kubernetes.ledger.known();
-        let gone = held.is_some_and(|ledger| !ledger.is_absent());
-        let known = held.map(|ledger| Ledger { revision: None, ..Ledger::clone(ledger) });
-        self.world.kubernetes.ledger = Fact::Known(Arc::new(known.unwrap_or_default()));
-        if gone {
-            let text = format!("the ledger {} is gone; it is made again", self.options.ledger);
-            self.say(now_ms, NoticeKind::Drifted, &BTreeSet::new(), text, None);
-        }
-    }
-
-    fn tell_adoption(&mut self, call: &LedgerCall, now_ms: u64) {
-        let LedgerCall::Write(write) = call else { return };
-        if write.adopted.is_empty() {
-            return;
-        }
-        let text = format!(
-            "there was no ledger {}: {} destinations that are open in the security group and are \
-             addresses of this cluster's frontends, public IPs, Services or nodes are recorded in \
-             it; others count as another cluster's",
-            self.options.ledger,
-            write.adopted.len()
-        );
-        self.say(now_ms, NoticeKind::Planned, &BTreeSet::new(), text, None);
-    }
-
-    fn delay_ledger(
-        &mut self,
-        call: &LedgerCall,
-        (code, message): (&str, &str),
-        asked_ms: Option<u64>,
-        now_ms: u64,
-    ) {
-        let operation = self.ledger_operation(call);
-        let text = format!("{operation} failed: {code}: {message}");
-        let kind = ObstacleKind::Kubernetes;
-        let lane = &mut self.kubernetes.ledger;
-        // Whether it was carried out nobody knows.
-        lane.read_ms = lane.read_ms.filter(|_| *call == LedgerCall::Read);
-        let failed = match call {
-            LedgerCall::Read => &mut lane.reads,
-            LedgerCall::Write(_) => &mut lane.writes,
-            LedgerCall::Note(_) => &mut lane.notes,
-        };
-        failed.times += 1;
-        let wait_ms = match failed.times {
-            1 => asked_ms.unwrap_or(0).max(FIRST_MS),
-            more => backoff::after(more - 1, asked_ms),
-        };
-        let until = match call {
-            LedgerCall::Read | LedgerCall::Write(_) => &mut lane.wait_until_ms,
-            LedgerCall::Note(_) => &mut lane.note_until_ms,
-        };
-        let until_ms = until.unwrap_or(0).max(now_ms + wait_ms);
-        *until = Some(until_ms);
-        let failure = Failure { kind, operation, code, message };
-        let before = failed.trouble.take();
-        failed.trouble = Some(Trouble::after(before, failure, &BTreeSet::new(), now_ms));
-        let text = format!("{text}; next try in {} ms", until_ms - now_ms);
-        self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
-    }
-
-    /// A call about the ledger as an operation.
-    pub(crate) fn ledger_operation(&self, call: &LedgerCall) -> String {
-        format!("{} ConfigMap {}", self.ledger_request(call).method, self.options.ledger)
-    }
-
-    /// Why calls about the ledger fail, while one is due.
-    pub(crate) fn ledger_trouble(&self) -> Option<&Trouble> {
-        let planned = self.planning.plan.ledger.is_some() || self.due_note().is_some();
-        let due = !self.kubernetes.ledger.is_idle() || planned;
-        let lane = &self.kubernetes.ledger;
-        let all = [&lane.reads, &lane.writes, &lane.notes];
-        all.into_iter().find_map(|failed| failed.trouble.as_ref()).filter(|_| due)
-    }
-
-    /// The Services that wait for the ledger.
-    pub(crate) fn wait_for_ledger(&self) -> BTreeSet<ServiceUid> {
-        let unread = self.world.kubernetes.ledger == Fact::Unknown;
-        let waits = |wait: &Wait| *wait == Wait::Ledger || (unread && *wait == Wait::Listing);
-        let services = self.planning.report.services.iter();
-        let held_up = services.filter(|(_, report)| report.waits.iter().any(waits));
-        held_up.map(|(uid, _)| uid.clone()).collect()
+/// Writes the drift that is left. An empty note takes it out.
+fn note(path: String, revision: Option<&str>, kept: &Kept) -> KubernetesCall {
+    let text = Some(kept.encode()).filter(|text| !text.is_empty());
+    KubernetesCall {
+        method: "PATCH",
+        path,
+        content_type: "application/merge-patch+json",
+        body: json!({ "metadata": { "resourceVersion": revision }, "data": { DRIFT: text } }),
     }
 }
 
 fn get(path: String) -> KubernetesCall {
     KubernetesCall { method: "GET", path, content_type: "application/json", body: Value::Null }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::Leadership;
-    use fixture::policy;
-    use model::ledger::Destinations;
-
-    /// A Service that was held back asks again while the ledger is on its way without it: what it
-    /// asks for is recorded anew before it is opened.
-    #[test]
-    fn what_a_write_takes_out_of_the_ledger_counts_as_out_from_when_it_is_sent() {
-        let recorded = |last: u8| {
-            let holder = Holder::Service(ServiceUid::new(format!("uid-{last}")));
-            (IpAddr::from([20, 0, 0, last]), BTreeSet::from([holder]))
-        };
-        let both = Destinations::from([recorded(1), recorded(2)]);
-        let kept = Destinations::from([recorded(1)]);
-        let revision: Option<Arc<str>> = Some("7".into());
-        let mut controller = Controller::new(policy(), crate::Options::default());
-        controller.term.leadership = Leadership::Held;
-        controller.kubernetes.ledger.read_ms = Some(0);
-        let ledger = Ledger { revision: revision.clone(), planned_on: None, destinations: both };
-        controller.world.kubernetes.ledger = Fact::Known(Arc::new(ledger));
-        let destinations = kept.clone();
-        let write = LedgerWrite { revision, planned_on: None, destinations, adopted: [].into() };
-        controller.planning.plan.ledger = Some(Arc::new(write));
-
-        controller.go_on_with_ledger(1);
-        let known = controller.world.kubernetes.ledger.known().expect("it was read");
-        assert_eq!((&known.destinations, known.revision.as_deref()), (&kept, Some("7")));
-    }
-
-    /// The API server was away, and is back: the first write that fails is tried again at once, as
-    /// any first one, and a row of them is not shortened by the reads between.
-    #[test]
-    fn reads_that_failed_put_off_no_write() {
-        let mut controller = Controller::new(policy(), crate::Options::default());
-        let write = LedgerCall::Write(Arc::new(LedgerWrite {
-            revision: None,
-            planned_on: None,
-            destinations: Destinations::new(),
-            adopted: [].into(),
-        }));
-        let mut waits = |call: &LedgerCall, fails: bool| {
-            let id = controller.calls.begin(Caller::Ledger(call.clone()));
-            controller.kubernetes.ledger.call = Some(id);
-            let answer = match fails {
-                true => KubernetesAnswer::Fault("refused".to_owned()),
-                false => KubernetesAnswer::Reply { status: 404, retry_after_ms: None, body: None },
-            };
-            controller.heard_of_ledger(id, call, answer, 0);
-            controller.kubernetes.ledger.wait_until_ms
-        };
-        let read = LedgerCall::Read;
-        let reads: Vec<_> = (0..8).map(|_| waits(&read, true)).collect();
-        assert_eq!((reads[0], reads[7]), (Some(FIRST_MS), Some(60_000)));
-        assert_eq!(waits(&read, false), None);
-        assert_eq!(waits(&write, true), Some(FIRST_MS));
-        assert_eq!(waits(&read, false), None);
-        assert_eq!(waits(&write, true), Some(1_000));
-    }
-
-    /// A webhook takes out what we put in, and the API server says that all is well: the writes
-    /// do not follow each other at its pace.
-    #[test]
-    fn a_write_that_is_not_kept_is_tried_again_later_and_later() {
-        let mut controller = Controller::new(policy(), crate::Options::default());
-        let address = IpAddr::from([20, 0, 0, 1]);
-        let destinations = Destinations::from([(address, BTreeSet::from([Holder::Node]))]);
-        let (revision, planned_on) = (Some("7".into()), Some(model::Etag::new("W/\"1\"")));
-        let write = LedgerWrite { revision, planned_on, destinations, adopted: [].into() };
-        let write = LedgerCall::Write(Arc::new(write));
-        let mut waits = |call: &LedgerCall, text: &str| {
-            let id = controller.calls.begin(Caller::Ledger(call.clone()));
-            controller.kubernetes.ledger.call = Some(id);
-            controller.kubernetes.ledger.wait_until_ms = None;
-            let body = json!({ "metadata": { "resourceVersion": "8" }, "data": {
-                LEDGER_DESTINATIONS: text, LEDGER_PLANNED_ON: "W/\"1\"" } });
-            let body = Some(body);
-            let answer = KubernetesAnswer::Reply { status: 200, retry_after_ms: None, body };
-            controller.heard_of_ledger(id, call, answer, 0);
-            (controller.kubernetes.ledger.wait_until_ms, controller.kubernetes.ledger.is_idle())
-        };
-        assert_eq!(waits(&write, ""), (Some(FIRST_MS), false));
-        assert_eq!(waits(&LedgerCall::Read, ""), (None, true));
-        assert_eq!(waits(&write, ""), (Some(1_000), false));
-        assert_eq!(waits(&write, "node 20.0.0.1\n"), (None, true));
-        assert_eq!(waits(&write, "no ledger"), (Some(FIRST_MS), false));
-    }
-
-    /// A controller that leads, whose ledger has been read, with one part that is left.
-    fn leaving() -> (Controller, Kept) {
-        let mut controller = Controller::new(policy(), crate::Options::default());
-        controller.term.leadership = Leadership::Held;
-        controller.kubernetes.ledger.read_ms = Some(0);
-        let ledger = Ledger { revision: Some("7".into()), ..Ledger::default() };
-        controller.world.kubernetes.ledger = Fact::Known(Arc::new(ledger));
-        let kept = Kept::read(r#"{"/subscriptions/s":{"rule a-TCP-80":"00"}}"#);
-        controller.drift.keep(kept.clone());
-        (controller, kept)
-    }
-
-    /// The note that is sent now.
-    fn note(controller: &mut Controller, now_ms: u64) -> Option<CallId> {
-        controller.go_on_with_ledger(now_ms);
-        let sent = controller.kubernetes.ledger.call?;
-        let caller = controller.calls.callers.get(&sent).map(|call| &call.caller);
-        matches!(caller, Some(Caller::Ledger(LedgerCall::Note(_)))).then_some(sent)
-    }
-
-    /// As the API server answers a write or a read, with this text for the drift.
-    fn shown(drift: Option<&str>) -> KubernetesAnswer {
-        let body = json!({ "metadata": { "resourceVersion": "7" },
-            "data": { LEDGER_DESTINATIONS: "", DRIFT: drift } });
-        KubernetesAnswer::Reply { status: 200, retry_after_ms: None, body: Some(body) }
-    }
-
-    /// A patch that changes nothing leaves the revision as it is: nothing but what the ledger has
-    /// says that the note stands.
-    #[test]
-    fn drift_is_noted_once() {
-        let (mut controller, kept) = leaving();
-        let id = note(&mut controller, 1).expect("it is noted");
-        let call = LedgerCall::Note(kept.clone());
-        controller.heard_of_ledger(id, &call, shown(Some(&kept.encode())), 1);
-        assert_eq!(note(&mut controller, 2), None);
-        // It is read again at the interval.
-        controller.kubernetes.ledger.call = Some(id);
-        controller.heard_of_ledger(id, &LedgerCall::Read, shown(Some(&kept.encode())), 2);
-        assert_eq!(note(&mut controller, 3), None);
-        // Somebody has taken it out.
-        controller.kubernetes.ledger.call = Some(id);
-        controller.heard_of_ledger(id, &LedgerCall::Read, shown(None), 3);
-        assert!(note(&mut controller, 4).is_some());
-    }
-
-    /// Whether the note was carried out is seen in the ledger.
-    #[test]
-    fn after_a_lost_answer_drift_is_noted_where_the_ledger_lacks_it() {
-        for carried_out in [true, false] {
-            let (mut controller, kept) = leaving();
-            let id = note(&mut controller, 1).expect("it is noted");
-            let lost = KubernetesAnswer::Fault("closed".to_owned());
-            controller.heard_of_ledger(id, &LedgerCall::Note(kept.clone()), lost, 1);
-            assert_eq!(note(&mut controller, 2), None, "it is read first");
-            let read = controller.kubernetes.ledger.call.expect("a read");
-            let text = kept.encode();
-            let answer = shown(carried_out.then_some(&*text));
-            controller.heard_of_ledger(read, &LedgerCall::Read, answer, 2);
-            assert_eq!(note(&mut controller, 1 + FIRST_MS).is_none(), carried_out);
-        }
-    }
-
-    /// A webhook takes the note out: it is tried later and later, and destinations do not wait.
-    #[test]
-    fn a_note_that_is_not_kept_holds_nothing_up() {
-        let (mut controller, kept) = leaving();
-        let call = LedgerCall::Note(kept);
-        let mut waits = || {
-            let id = controller.calls.begin(Caller::Ledger(call.clone()));
-            controller.kubernetes.ledger.call = Some(id);
-            controller.kubernetes.ledger.note_until_ms = None;
-            controller.heard_of_ledger(id, &call, shown(None), 0);
-            (controller.kubernetes.ledger.wait_until_ms, controller.kubernetes.ledger.note_until_ms)
-        };
-        assert_eq!(waits(), (None, Some(FIRST_MS)));
-        assert_eq!(waits(), (None, Some(1_000)));
-    }
-
-    /// The lease was won while a read was under way: what that read finds is of no use, but that
-    /// the API server asks for two seconds is.
-    #[test]
-    fn a_read_of_another_term_says_how_long_to_wait_all_the_same() {
-        let mut controller = Controller::new(policy(), crate::Options::default());
-        let read = LedgerCall::Read;
-        let former = controller.calls.begin(Caller::Ledger(read.clone()));
-        let id = controller.calls.begin(Caller::Ledger(read.clone()));
-        controller.kubernetes.ledger.call = Some(id);
-        let busy = KubernetesAnswer::Reply { status: 429, retry_after_ms: Some(2_000), body: None };
-        controller.heard_of_ledger(former, &read, busy, 0);
-        controller.heard_of_ledger(id, &read, KubernetesAnswer::Fault("refused".to_owned()), 10);
-        assert_eq!(controller.kubernetes.ledger.wait_until_ms, Some(2_000));
-    }
 }

@@ -1,16 +1,15 @@
 //! Writes in Kubernetes, and what is timed there.
 
-pub(crate) mod drains;
 pub mod gates;
 pub(crate) mod ledger;
-pub(crate) mod moves;
 pub(crate) mod objects;
 
-use drains::Drains;
 use gates::Gates;
 use ledger::LedgerLane;
+use model::ServiceUid;
+use model::drain::Drainer;
+use model::kubernetes::Move;
 use model::plan::Object;
-use moves::Moves;
 use objects::ObjectLane;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,6 +22,9 @@ pub(crate) struct Kubernetes {
     /// UIDs of Pods that could not be given our finalizer.
     pub waived: BTreeSet<Arc<str>>,
     pub gates: Gates,
-    pub drains: Drains,
-    pub moves: Moves,
+    /// Since when each address or machine has drained.
+    pub drains: BTreeMap<Drainer, u64>,
+    /// Services that move, with their stage and the time at which it is over; `None`: no time ends
+    /// it.
+    pub moves: BTreeMap<ServiceUid, (Move, Option<u64>)>,
 }

@@ -1,8 +1,8 @@
 //! One lane a resource: idle, or one write under way.
 
-use crate::budget::Urgency;
-use crate::lanes::request;
-use crate::obstacles::{Failure, Trouble};
+use crate::request;
+use crate::retry::Retry;
+use crate::trouble::{Failure, Trouble};
 use arm::Request;
 use arm::body;
 use arm::operation::Operation;
@@ -18,14 +18,11 @@ use std::sync::Arc;
 pub(crate) struct Lane {
     /// The write under way.
     pub work: Option<Work>,
-    /// Failures in a row.
-    pub failures: u32,
+    pub retry: Retry,
     /// How often in a row Azure did not take the write without a fault of its own: too many
     /// requests, or another client's write that came first. What waits for the write goes on
     /// waiting: that is no failure.
     pub turned_away: u32,
-    /// Nothing is sent before.
-    pub wait_until_ms: Option<u64>,
     /// Why the last writes failed.
     pub trouble: Option<Trouble>,
     /// Since when a write waits for others to join it.
@@ -137,23 +134,14 @@ impl Lane {
 
     /// Nothing is wrong with its writes any more.
     pub fn recover(&mut self) {
-        self.failures = 0;
+        self.retry.succeeded();
         self.turned_away = 0;
         self.trouble = None;
     }
 
     /// Whether a write may be sent now.
     pub fn is_free(&self, now_ms: u64) -> bool {
-        self.work.is_none() && self.wait_until_ms.is_none_or(|until| until <= now_ms)
-    }
-
-    /// How much its calls are worth: what only one Service waits for leaves a little for what many
-    /// wait for.
-    pub fn urgency(&self) -> Urgency {
-        match &self.work {
-            Some(work) if work.change.causes.len() == 1 => Urgency::Normal,
-            Some(_) | None => Urgency::Urgent,
-        }
+        self.work.is_none() && self.retry.is_due(now_ms)
     }
 
     /// When what it does next was due, were there budget enough.
@@ -171,7 +159,7 @@ impl Lane {
                 Some(*at_ms.max(held_ms))
             }
             Some(_) => None,
-            None => self.wait_until_ms,
+            None => self.retry.next_ms(),
         }
     }
 }

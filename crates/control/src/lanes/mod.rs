@@ -1,18 +1,15 @@
-//! Writes in Azure: sent, followed to their end, tried again, and what Azure refuses.
+//! Writes in Azure: how far each is, and what Azure refuses.
 
-pub(crate) mod follow;
 pub(crate) mod lane;
-mod rejected;
-pub mod request;
 pub mod search;
-mod send;
+pub(crate) mod tables;
 
-use crate::obstacles::Strike;
-use crate::reads::tables::Touched;
+use crate::trouble::Trouble;
 use lane::Lane;
 use model::{ResourceId, ServiceUid};
 use search::Search;
 use std::collections::BTreeMap;
+use tables::Touched;
 
 /// What is written in Azure.
 #[derive(Debug, Default)]
@@ -26,6 +23,13 @@ pub(crate) struct Lanes {
     pub asked_ms: BTreeMap<ServiceUid, u64>,
     /// Writes of pool members so far: each gives a new ETag to the load balancers it is behind.
     pub member_writes: u64,
+}
+
+/// A Service that Azure rejects, and for the write of which resource.
+#[derive(Clone, Debug)]
+pub(crate) struct Strike {
+    pub target: ResourceId,
+    pub trouble: Trouble,
 }
 
 impl Lanes {

@@ -1,17 +1,12 @@
-//! What others changed in Azure: told, and remembered for a while.
+//! What others changed in Azure, remembered for a while.
 
-use crate::controller::Controller;
-use crate::effect::NoticeKind;
 use model::drift::{Drift, Part};
 use model::policy::DriftPolicy;
-use model::{ResourceId, ServiceUid};
+use model::{Pause, ResourceId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Drift that is over and still shown.
 const REMEMBERED: usize = 50;
-
-/// Parts of one resource that one line names.
-const NAMED: usize = 5;
 
 /// What became of drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,124 +42,72 @@ pub(crate) struct DriftLog {
     noticed: u64,
 }
 
-impl DriftLog {
-    /// What stands is not told from what was before.
-    pub fn forget(&mut self) {
-        self.records.clear();
-    }
+/// What is news of drift.
+#[derive(Debug, Default)]
+pub(crate) struct DriftNews {
+    /// What was not known, or was otherwise.
+    pub new: Vec<Drift>,
+    /// What is over.
+    pub over: Vec<Drift>,
 }
 
-impl Controller {
-    /// Drift: what stands now, then what is over, the last first.
-    pub fn drift(&self) -> impl Iterator<Item = &DriftRecord> {
-        self.observers.drift.records.values().chain(self.observers.drift.past.iter().rev())
+impl DriftLog {
+    /// What stands now, then what is over, the last first.
+    pub fn records(&self) -> impl Iterator<Item = &DriftRecord> {
+        self.records.values().chain(self.past.iter().rev())
     }
 
     /// How many fields were seen to differ since the start.
-    #[must_use]
-    pub fn drift_noticed(&self) -> u64 {
-        self.observers.drift.noticed
+    pub fn noticed(&self) -> u64 {
+        self.noticed
     }
 
-    /// Shows what differs, before anything is done about it.
-    pub(crate) fn show_drift(&mut self, now: &[Drift], now_ms: u64) {
-        let pause = self.pause().cloned();
-        let policy = self.policy.drift;
+    /// Compares what differs now with what did before.
+    pub fn compare(
+        &mut self,
+        now: &[Drift],
+        (policy, pause): (DriftPolicy, Option<&Pause>),
+        now_ms: u64,
+    ) -> DriftNews {
         let outcome_of = |id: &ResourceId| match policy {
             DriftPolicy::Report => DriftOutcome::Reported,
-            DriftPolicy::Repair if pause.as_ref().is_some_and(|pause| pause.stops(id)) => {
+            DriftPolicy::Repair if pause.is_some_and(|pause| pause.stops(id)) => {
                 DriftOutcome::Paused
             }
             DriftPolicy::Repair => DriftOutcome::Repairing,
         };
-        let log = &mut self.observers.drift;
+        let mut news = DriftNews::default();
         let places: BTreeSet<(ResourceId, Part)> = now.iter().map(Drift::place).collect();
-        let mut over: Vec<Drift> = Vec::new();
-        for (place, mut record) in std::mem::take(&mut log.records) {
+        for (place, mut record) in std::mem::take(&mut self.records) {
             if places.contains(&place) {
-                log.records.insert(place, record);
+                self.records.insert(place, record);
                 continue;
             }
             record.ended_ms = Some(now_ms);
             record.outcome = DriftOutcome::Over;
-            over.push(record.drift.clone());
-            log.past.push_back(record);
-            if log.past.len() > REMEMBERED {
-                log.past.pop_front();
+            news.over.push(record.drift.clone());
+            self.past.push_back(record);
+            if self.past.len() > REMEMBERED {
+                self.past.pop_front();
             }
         }
-        let mut new: Vec<Drift> = Vec::new();
         for drift in now {
-            let known = log.records.get(&drift.place());
+            let known = self.records.get(&drift.place());
             let noticed_ms = known.map_or(now_ms, |record| record.noticed_ms);
             if known.is_none_or(|record| record.drift.departure != drift.departure) {
-                log.noticed += drift.fields();
-                new.push(drift.clone());
+                self.noticed += drift.fields();
+                news.new.push(drift.clone());
             }
             let drift = drift.clone();
             let outcome = outcome_of(&drift.target);
             let record = DriftRecord { drift, noticed_ms, ended_ms: None, outcome };
-            log.records.insert(record.drift.place(), record);
+            self.records.insert(record.drift.place(), record);
         }
-        self.say_drift(&new, now_ms);
-        for (resource, drifts) in by_resource(&over) {
-            let text = format!("{resource}: drift repaired: {}", parts(&drifts));
-            self.say(now_ms, NoticeKind::Drifted, &services(&drifts), text, None);
-        }
+        news
     }
 
-    /// One line a resource; one Event for each of its Services.
-    fn say_drift(&mut self, new: &[Drift], now_ms: u64) {
-        for (resource, drifts) in by_resource(new) {
-            let paused = drifts.iter().any(|drift| self.is_paused(&drift.target));
-            let then = match self.policy.drift {
-                DriftPolicy::Report => "it is left so (driftPolicy is report)",
-                DriftPolicy::Repair if paused => "it is left so while writes are paused",
-                DriftPolicy::Repair => "it is written back (driftPolicy is repair)",
-            };
-            let deeds = deeds(&drifts);
-            let text = format!("another client changed {resource}: {deeds}; {then}");
-            let uids = services(&drifts);
-            self.say(now_ms, NoticeKind::Drifted, &uids, text, None);
-            for uid in uids {
-                let Some(service) = self.world.kubernetes.services.get(&uid) else { continue };
-                let name = service.name.clone();
-                let own = drifts.iter().filter(|d| d.services.contains(&uid)).copied();
-                let deeds = self::deeds(&own.collect::<Vec<_>>());
-                let text = format!("Another client changed {resource}: {deeds}; {then}");
-                self.tell_drift(&name, &uid, &text, now_ms);
-            }
-        }
+    /// What stands is not told from what was before.
+    pub fn forget(&mut self) {
+        self.records.clear();
     }
-}
-
-fn by_resource(drifts: &[Drift]) -> BTreeMap<&str, Vec<&Drift>> {
-    let mut all: BTreeMap<&str, Vec<&Drift>> = BTreeMap::new();
-    for drift in drifts {
-        all.entry(drift.resource()).or_default().push(drift);
-    }
-    all
-}
-
-fn services(drifts: &[&Drift]) -> BTreeSet<ServiceUid> {
-    drifts.iter().flat_map(|drift| drift.services.iter().cloned()).collect()
-}
-
-fn deeds(drifts: &[&Drift]) -> String {
-    listed(drifts.len(), drifts.iter().map(|drift| drift.deed()))
-}
-
-fn parts(drifts: &[&Drift]) -> String {
-    let name = |part: &Part| match part.is_whole() {
-        true => "all of it".to_owned(),
-        false => format!("{} {}", part.kind, part.name),
-    };
-    listed(drifts.len(), drifts.iter().map(|drift| name(&drift.part)))
-}
-
-fn listed(count: usize, texts: impl Iterator<Item = String>) -> String {
-    let shown: Vec<String> = texts.take(NAMED).collect();
-    let more = count.saturating_sub(NAMED);
-    let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
-    format!("{}{rest}", shown.join(", "))
 }

@@ -9,23 +9,18 @@
 //! An object that changes again before it is confirmed keeps its first start: until then Azure was
 //! never as wanted.
 
-mod pods;
+pub(crate) mod pods;
 
-use crate::controller::Controller;
 use crate::observers::histogram::Histogram;
 use model::azure::{LoadBalancer, PoolAddress};
-use model::kubernetes::{Node, Wish};
-use model::plan::{Action, Change, Edit, FinalizerPurpose, Object, Resource};
-use model::policy::Layout;
-use model::report::{ServiceReport, State, Wait};
-use model::world::Kind;
+use model::kubernetes::Node;
+use model::plan::{Action, Change, Resource};
 use model::{NodeName, ResourceId, ServiceUid};
-use observe::KubernetesFact;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use pods::PodChange;
+use pods::{Owner, PodChange};
 
 /// Upper bounds of the latencies that are told apart, in milliseconds: 0.1 s to 10 minutes.
 pub const LATENCY_BOUNDS_MS: [u64; 13] =
@@ -59,10 +54,10 @@ impl ChangeKind {
 
 /// A change that is not confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Pending {
-    since_ms: u64,
+pub(crate) struct Pending {
+    pub since_ms: u64,
     /// Whether a write was sent on its account since.
-    sent: bool,
+    pub sent: bool,
 }
 
 impl Pending {
@@ -73,8 +68,8 @@ impl Pending {
 
 /// A node that changed.
 #[derive(Debug)]
-struct NodeChange {
-    pending: Pending,
+pub(crate) struct NodeChange {
+    pub pending: Pending,
     /// Addresses before and after.
     addresses: BTreeSet<IpAddr>,
     machine: Option<ResourceId>,
@@ -82,7 +77,7 @@ struct NodeChange {
 
 /// How far a change is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+pub(crate) enum Verdict {
     /// Something is still to be done for it.
     Open,
     /// Nothing is.
@@ -94,14 +89,14 @@ enum Verdict {
 /// What has been measured, and what is being measured.
 #[derive(Debug)]
 pub struct Latencies {
-    measured: BTreeMap<ChangeKind, Histogram>,
-    services: BTreeMap<ServiceUid, Pending>,
-    /// Those of them about whom something is new.
-    stirred: BTreeSet<ServiceUid>,
-    nodes: BTreeMap<NodeName, NodeChange>,
-    pods: BTreeMap<IpAddr, PodChange>,
+    pub(crate) measured: BTreeMap<ChangeKind, Histogram>,
+    pub(crate) services: BTreeMap<ServiceUid, Pending>,
+    /// Those of them about which something is new.
+    pub(crate) stirred: BTreeSet<ServiceUid>,
+    pub(crate) nodes: BTreeMap<NodeName, NodeChange>,
+    pub(crate) pods: BTreeMap<IpAddr, PodChange>,
     /// What the verdicts on Pods were last given from; none: something else has changed since.
-    judged: Option<pods::Grounds>,
+    pub(crate) judged: Option<pods::Grounds>,
 }
 
 impl Default for Latencies {
@@ -186,8 +181,37 @@ impl Latencies {
         self.judged = None;
     }
 
+    /// A Service's owner changed it.
+    pub(crate) fn time_service(&mut self, uid: &ServiceUid, now_ms: u64) {
+        self.services.entry(uid.clone()).or_insert_with(|| Pending::since(now_ms));
+        self.look_at_service(uid);
+    }
+
+    /// A fact was applied that has stirred these.
+    pub(crate) fn time(&mut self, stir: Stir, now_ms: u64) {
+        if let Some((name, addresses, machine)) = stir.node {
+            let node = self.nodes.entry(name).or_insert_with(|| NodeChange {
+                pending: Pending::since(now_ms),
+                addresses: BTreeSet::new(),
+                machine: None,
+            });
+            node.addresses.extend(addresses);
+            node.machine = machine.or(node.machine.take());
+        }
+        for (address, owner) in stir.pods {
+            self.time_pod(address, owner, now_ms);
+        }
+    }
+
+    /// An address of a Pod has changed.
+    pub(crate) fn time_pod(&mut self, address: IpAddr, owner: Owner, now_ms: u64) {
+        let pod = PodChange { pending: Pending::since(now_ms), owner };
+        self.pods.entry(address).or_insert(pod);
+        self.judged = None;
+    }
+
     /// Takes the verdict on a change; false when it is no longer followed.
-    fn stays(
+    pub(crate) fn stays(
         measured: &mut BTreeMap<ChangeKind, Histogram>,
         kind: ChangeKind,
         pending: Pending,
@@ -206,13 +230,14 @@ impl Latencies {
 
 /// Backends that writes bring in, take out or alter.
 #[derive(Debug, Default)]
-struct Moved {
+pub(crate) struct Moved {
     addresses: BTreeSet<IpAddr>,
     machines: BTreeSet<ResourceId>,
 }
 
 impl Moved {
-    fn by<'a>(changes: impl IntoIterator<Item = &'a Change>) -> Self {
+    /// Backends of these changes.
+    pub fn by<'a>(changes: impl IntoIterator<Item = &'a Change>) -> Self {
         let mut moved = Self::default();
         for change in changes {
             let Action::Put { before, after } = &change.action else { continue };
@@ -236,7 +261,8 @@ impl Moved {
         moved
     }
 
-    fn touches(&self, node: &NodeChange) -> bool {
+    /// Whether a node is among them.
+    pub fn touches(&self, node: &NodeChange) -> bool {
         !self.addresses.is_disjoint(&node.addresses)
             || node.machine.as_ref().is_some_and(|machine| self.machines.contains(machine))
     }
@@ -247,7 +273,8 @@ fn backends(balancer: &LoadBalancer) -> BTreeSet<(&Arc<str>, &PoolAddress)> {
     pools.flat_map(|pool| pool.addresses.iter().map(|address| (&pool.name, address))).collect()
 }
 
-fn machine(node: &Node) -> Option<ResourceId> {
+/// The machine that a node is.
+pub(crate) fn machine(node: &Node) -> Option<ResourceId> {
     let id = node.provider_id.as_deref()?.strip_prefix("azure://")?;
     Some(ResourceId::new(id))
 }
@@ -255,151 +282,6 @@ fn machine(node: &Node) -> Option<ResourceId> {
 /// Objects that a fact is about to change, where that may lead to writes.
 #[derive(Debug, Default)]
 pub(crate) struct Stir {
-    node: Option<(NodeName, BTreeSet<IpAddr>, Option<ResourceId>)>,
-    pods: BTreeMap<IpAddr, pods::Owner>,
-}
-
-impl Controller {
-    /// How long changes took.
-    #[must_use]
-    pub fn latencies(&self) -> &Latencies {
-        &self.observers.latencies
-    }
-
-    fn is_timed(&self, kind: Kind) -> bool {
-        self.term.is_held() && self.world.kubernetes.complete.contains(&kind)
-    }
-
-    /// A Service's owner changed it.
-    pub(crate) fn time_service(&mut self, uid: &ServiceUid, now_ms: u64) {
-        if self.is_timed(Kind::Services) {
-            let pending = self.observers.latencies.services.entry(uid.clone());
-            pending.or_insert_with(|| Pending::since(now_ms));
-            self.observers.latencies.look_at_service(uid);
-        }
-    }
-
-    /// What a fact that is about to be applied may change in Azure.
-    pub(crate) fn stir(&self, fact: &KubernetesFact) -> Stir {
-        let pods_in_azure = self.policy.layout == Layout::PerService;
-        match fact {
-            KubernetesFact::Node(node) if !pods_in_azure => self.stir_node(&node.name, Some(node)),
-            KubernetesFact::NodeGone(name) if !pods_in_azure => self.stir_node(name, None),
-            _ if pods_in_azure => Stir { node: None, pods: self.stir_pods(fact) },
-            _ => Stir::default(),
-        }
-    }
-
-    fn stir_node(&self, name: &NodeName, new: Option<&Node>) -> Stir {
-        if !self.is_timed(Kind::Nodes) {
-            return Stir::default();
-        }
-        let old = self.world.kubernetes.nodes.get(name).map(AsRef::as_ref);
-        let backend = |node: &Node| (node.addresses.clone(), node.membership, machine(node));
-        if old.map(backend) == new.map(backend) {
-            return Stir::default();
-        }
-        let known = || old.into_iter().chain(new);
-        let addresses = known().flat_map(|node| node.addresses.iter().copied()).collect();
-        let machine = new.and_then(machine).or_else(|| old.and_then(machine));
-        Stir { node: Some((name.clone(), addresses, machine)), pods: BTreeMap::new() }
-    }
-
-    /// The fact was applied.
-    pub(crate) fn time(&mut self, stir: Stir, now_ms: u64) {
-        if let Some((name, addresses, machine)) = stir.node {
-            let node = self.observers.latencies.nodes.entry(name).or_insert_with(|| NodeChange {
-                pending: Pending::since(now_ms),
-                addresses: BTreeSet::new(),
-                machine: None,
-            });
-            node.addresses.extend(addresses);
-            node.machine = machine.or(node.machine.take());
-        }
-        for (address, owner) in stir.pods {
-            self.time_pod(address, owner, now_ms);
-        }
-    }
-
-    /// Sees which changes are confirmed.
-    pub(crate) fn measure(&mut self, now_ms: u64) {
-        let mut latencies = std::mem::take(&mut self.observers.latencies);
-        let Latencies { measured, services, stirred, nodes, pods, judged } = &mut latencies;
-        if !services.is_empty() {
-            let released = self.released();
-            let stirred = std::mem::take(stirred);
-            for uid in stirred.iter().chain(released.iter().copied()) {
-                let Some(pending) = services.get(uid).copied() else { continue };
-                let verdict = self.verdict_on_service(uid, &released);
-                if !Latencies::stays(measured, ChangeKind::Service, pending, verdict, now_ms) {
-                    services.remove(uid);
-                }
-            }
-        }
-        if !nodes.is_empty() {
-            let moved = Moved::by(self.written_or_to_be());
-            nodes.retain(|_, node| {
-                let verdict = self.verdict_on_node(node, &moved);
-                Latencies::stays(measured, ChangeKind::Node, node.pending, verdict, now_ms)
-            });
-        }
-        // There may be as many as Pods, and a step for every answer of Azure's.
-        if !pods.is_empty()
-            && let Some(table) = self.table_work(judged)
-        {
-            pods.retain(|address, pod| {
-                let verdict = self.verdict_on_pod(*address, pod, &table);
-                Latencies::stays(measured, ChangeKind::Pod, pod.pending, verdict, now_ms)
-            });
-        }
-        self.observers.latencies = latencies;
-    }
-
-    /// Changes of the plan, and those under way.
-    fn written_or_to_be(&self) -> impl Iterator<Item = &Change> {
-        let works = self.lanes.all.values().filter_map(|lane| lane.work.as_ref());
-        self.planning.plan.changes.iter().map(AsRef::as_ref).chain(works.map(|work| &work.change))
-    }
-
-    /// Services whose finalizer goes, because nothing is left in Azure.
-    fn released(&self) -> BTreeSet<&ServiceUid> {
-        let goes = |edit: &Edit| {
-            let Edit::Finalizers { purpose, .. } = edit else { return false };
-            *purpose == FinalizerPurpose::Release
-        };
-        let writes = self.planning.plan.writes.iter().filter(|write| goes(&write.edit));
-        let services = writes.filter_map(|write| match &write.object {
-            Object::Service { uid, .. } => Some(uid),
-            Object::Pod { .. } => None,
-        });
-        services.collect()
-    }
-
-    fn verdict_on_service(&self, uid: &ServiceUid, released: &BTreeSet<&ServiceUid>) -> Verdict {
-        let report = self.planning.report.services.get(uid).map(AsRef::as_ref);
-        let Some(ServiceReport { state, waits, .. }) = report else {
-            let known = self.world.kubernetes.services.get(uid);
-            let wanted = known.is_some_and(|service| service.wish == Wish::LoadBalancer);
-            return if wanted { Verdict::Open } else { Verdict::Settled };
-        };
-        // Azure is done when nothing but the Service's own status is left to be written.
-        let told = !waits.is_empty() && waits.iter().all(|wait| *wait == Wait::Status);
-        match state {
-            State::Refused | State::RefusedServing | State::Held => Verdict::Void,
-            State::Programmed => Verdict::Settled,
-            State::Waiting if told => Verdict::Settled,
-            State::Removing if released.contains(uid) => Verdict::Settled,
-            State::Waiting | State::Rejected | State::Removing => Verdict::Open,
-        }
-    }
-
-    fn verdict_on_node(&self, node: &NodeChange, moved: &Moved) -> Verdict {
-        // Where machines are in pools themselves, a new one has to be looked up first.
-        let looked_up =
-            node.pending.sent || (self.planning.report.needs.is_empty() && !self.is_reading());
-        match moved.touches(node) || !looked_up {
-            true => Verdict::Open,
-            false => Verdict::Settled,
-        }
-    }
+    pub node: Option<(NodeName, BTreeSet<IpAddr>, Option<ResourceId>)>,
+    pub pods: BTreeMap<IpAddr, Owner>,
 }

@@ -7,7 +7,6 @@ pub mod histogram;
 pub mod history;
 pub(crate) mod kubernetes_events;
 pub mod latency;
-mod notice;
 pub mod reason;
 pub mod tally;
 
@@ -15,7 +14,9 @@ use drift_log::DriftLog;
 use history::History;
 use kubernetes_events::Events;
 use latency::Latencies;
-use notice::Changes;
+use model::ServiceUid;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use tally::Tally;
 
 /// Those who look on.
@@ -28,6 +29,14 @@ pub(crate) struct Observers {
     pub history: History,
     pub events: Events,
     pub changes: Changes,
+}
+
+/// Ids of what Services' owners changed last, for the log.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub ids: BTreeMap<ServiceUid, Arc<str>>,
+    /// Number of the last change.
+    pub last: u64,
 }
 
 /// What has been counted since the start.

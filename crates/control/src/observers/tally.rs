@@ -1,6 +1,5 @@
 //! Azure calls counted by what they are about and what came of them.
 
-use crate::controller::Caller;
 use crate::effect::CallId;
 use crate::observers::histogram::Histogram;
 use arm::Answer;
@@ -240,12 +239,7 @@ impl Tally {
         &self.addresses
     }
 
-    pub(crate) fn read_sent(&mut self, call: CallId, caller: &Caller) {
-        let kind = match caller {
-            Caller::Lane(id) => ResourceKind::of_id(id),
-            Caller::Read(need) => ResourceKind::of_need(need),
-            Caller::Object(_) | Caller::Ledger(_) | Caller::Event => return,
-        };
+    pub(crate) fn read_sent(&mut self, call: CallId, kind: ResourceKind) {
         self.reading.insert(call, kind);
     }
 

@@ -1,212 +1,11 @@
 //! The tables of the Service Gateway: they are written in parts and read as a whole, so a read may
 //! know less of some entries than we do.
 
-use crate::controller::Controller;
-use crate::reads::azure::LIST_LAG_MS;
-use crate::reads::lists::{Coming, LeftOut};
-use crate::term::Inheritance;
-use arm::error::ArmError;
-use model::gateway::{LocationsUpdate, ServicesUpdate};
-use model::plan::Action;
-use model::world::{Fact, Need};
-use model::{Group, ResourceId, ServiceUid};
-use observe::azure::Gathering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
-use std::sync::Arc;
-
-/// When entries of the tables were last written, in milliseconds of the controller's clock.
-#[derive(Debug, Default)]
-pub(crate) struct Touched {
-    services: BTreeMap<Arc<str>, u64>,
-    locations: BTreeMap<IpAddr, u64>,
-}
-
-impl Touched {
-    /// Notes which entries a write reaches at a time.
-    fn note(&mut self, action: &Action, at_ms: u64) {
-        match action {
-            Action::UpdateServices(update) => {
-                self.services.extend(names(update).map(|name| (name, at_ms)));
-            }
-            Action::UpdateLocations(update) => {
-                self.locations.extend(places(update).map(|place| (place, at_ms)));
-            }
-            _ => {}
-        }
-    }
-
-    /// A table has been stored that is certain to show what was written before a time, and so is
-    /// every one that is asked for later: that need not be remembered.
-    fn forget(&mut self, need: &Need, from_ms: u64) {
-        match need {
-            Need::GatewayServices => self.services.retain(|_, at| *at >= from_ms),
-            _ => self.locations.retain(|_, at| *at >= from_ms),
-        }
-    }
-}
-
-/// Azure refuses to take away a service that addresses still list.
-const STILL_MAPPED: &str = "ServiceWithOverlayMappingsCannotBeDeleted";
-
-/// Whether a change writes one of the tables.
-pub(crate) fn is_table(action: &Action) -> bool {
-    matches!(action, Action::UpdateServices(_) | Action::UpdateLocations(_))
-}
-
-/// Whether Azure's table has addresses that we did not know of.
-pub(crate) fn is_still_mapped(error: &ArmError) -> bool {
-    error.code.eq_ignore_ascii_case(STILL_MAPPED) || error.message.contains(STILL_MAPPED)
-}
-
-fn names(update: &ServicesUpdate) -> impl Iterator<Item = Arc<str>> + '_ {
-    let put = update.put.iter().map(|put| &put.service.name);
-    put.chain(update.delete.iter().map(|(name, _)| name)).map(|n| Arc::from(n.to_lowercase()))
-}
-
-fn places(update: &LocationsUpdate) -> impl Iterator<Item = IpAddr> + '_ {
-    update.locations.iter().map(|location| location.location)
-}
-
-impl Controller {
-    /// Remembers which entries a write has reached.
-    pub(crate) fn touch(&mut self, action: &Action, now_ms: u64) {
-        self.lanes.touched.note(action, now_ms);
-    }
-
-    /// After a write that may or may not have been carried out nobody knows the tables: nothing
-    /// is planned on them until they have been read. A read that began before may show them without
-    /// it: it does not count.
-    pub(crate) fn forget_tables(&mut self) {
-        self.world.azure.gateway_services = Fact::Unknown;
-        self.world.azure.gateway_locations = Fact::Unknown;
-        self.read_anew(Need::GatewayServices);
-        self.read_anew(Need::GatewayLocations);
-    }
-
-    /// Whether a table that nobody knows is being written: what a read brings now may be over a
-    /// moment later. It is read when the write has ended.
-    pub(crate) fn is_in_flux(&self, need: &Need) -> bool {
-        let azure = &self.world.azure;
-        let works = self.lanes.all.values().filter_map(|lane| lane.work.as_ref());
-        let mut actions = works.map(|work| &work.change.action);
-        match need {
-            Need::GatewayServices => {
-                azure.gateway_services.known().is_none()
-                    && actions.any(|action| matches!(action, Action::UpdateServices(_)))
-            }
-            Need::GatewayLocations => {
-                azure.gateway_locations.known().is_none()
-                    && actions.any(|action| matches!(action, Action::UpdateLocations(_)))
-            }
-            _ => false,
-        }
-    }
-
-    /// Stores a table that was asked for and came at these times; entries that we have written
-    /// shortly before that or since, or are writing, stay as we know them. What its pages may have
-    /// left out, and what could not be read; nothing when it has to be read again.
-    pub(crate) fn store_table(
-        &mut self,
-        need: &Need,
-        gathering: Gathering,
-        times: (u64, u64),
-        coming: Coming,
-    ) -> Option<(LeftOut, Vec<String>)> {
-        let (sent_ms, now_ms) = times;
-        let from_ms = sent_ms.saturating_sub(LIST_LAG_MS);
-        let mut busy = std::mem::take(&mut self.lanes.touched);
-        for work in self.lanes.all.values().filter_map(|lane| lane.work.as_ref()) {
-            busy.note(&work.change.action, u64::MAX);
-        }
-        let azure = &mut self.world.azure;
-        let (known, late) = match need {
-            Need::GatewayServices => {
-                (azure.gateway_services.known().is_some(), busy.services.values().max())
-            }
-            _ => (azure.gateway_locations.known().is_some(), busy.locations.values().max()),
-        };
-        if !known && late.is_some_and(|at| *at > sent_ms) {
-            self.settle(busy);
-            return None;
-        }
-        let services = azure.gateway_services.known().cloned();
-        let locations = azure.gateway_locations.known().map(Arc::clone);
-        let read = gathering.finish(azure, need);
-        if *need == Need::GatewayServices && self.term.inheritance == Inheritance::Open {
-            self.inherit_registered(now_ms);
-        }
-        let azure = &mut self.world.azure;
-        let before = match &coming {
-            Coming::Whole => None,
-            Coming::Pages(before) => Some(before),
-        };
-        let mut left_out = LeftOut::default();
-        if *need == Need::GatewayServices {
-            if let (Some(old), Some(new)) = (services, azure.gateway_services.known_mut()) {
-                let before = before.map(|before| &before.services);
-                left_out.services = lacking(&old, new, before, &mut busy.services, from_ms);
-                keep(&old, new, &busy.services, from_ms);
-            }
-        } else if let (Some(old), Some(new)) = (locations, azure.gateway_locations.known_mut()) {
-            let before = before.map(|before| &before.locations);
-            left_out.locations = lacking(&old, new, before, &mut busy.locations, from_ms);
-            if busy.locations.values().any(|at| *at >= from_ms) {
-                keep(&old, Arc::make_mut(new), &busy.locations, from_ms);
-            }
-        }
-        busy.forget(need, from_ms);
-        self.settle(busy);
-        Some((left_out, read.problems.iter().map(ToString::to_string).collect()))
-    }
-
-    /// What was registered before we came was another process's.
-    fn inherit_registered(&mut self, now_ms: u64) {
-        self.term.inheritance = Inheritance::Taken;
-        let known = self.world.kubernetes.services.keys();
-        let known: BTreeMap<String, &ServiceUid> =
-            known.map(|uid| (uid.as_str().to_lowercase(), uid)).collect();
-        let services = self.world.azure.gateway_services.known().into_iter().flatten();
-        let uid = |name: &str| known.get(name).map(|uid| ServiceUid::clone(uid));
-        let names: Vec<ServiceUid> =
-            services.map(|(name, _)| uid(name).unwrap_or_else(|| ServiceUid::new(name))).collect();
-        names.iter().for_each(|name| self.inherit(name, now_ms));
-    }
-
-    /// Puts the notes back without those of writes under way.
-    fn settle(&mut self, mut busy: Touched) {
-        busy.services.retain(|_, at| *at != u64::MAX);
-        busy.locations.retain(|_, at| *at != u64::MAX);
-        self.lanes.touched = busy;
-    }
-
-    /// A write was refused: the tables are read again, and what they refer to.
-    pub(crate) fn doubt_tables(&mut self) {
-        let group = Group::new(self.policy.group.as_str());
-        let needs = BTreeSet::from([
-            Need::GatewayServices,
-            Need::GatewayLocations,
-            Need::Balancers,
-            Need::NatGateways,
-            Need::PublicIps(group),
-        ]);
-        for need in needs {
-            self.read_now(need);
-        }
-    }
-
-    /// Whether a resource is one of the tables or stands behind one.
-    pub(crate) fn is_behind_gateway(&self, id: &ResourceId) -> bool {
-        let gateway = self.policy.gateway_id();
-        let id = id.folded();
-        let below = id.strip_prefix(&gateway.folded());
-        below.is_some_and(|rest| rest.starts_with('/')) || id.contains("/natgateways/")
-    }
-}
 
 /// What a table of several pages lacks, was there, and was not lacking before. It is kept as what
 /// is being written.
-fn lacking<K: Ord + Clone, V>(
+pub(crate) fn lacking<K: Ord + Clone, V>(
     old: &BTreeMap<K, V>,
     new: &BTreeMap<K, V>,
     before: Option<&BTreeSet<K>>,
@@ -221,7 +20,8 @@ fn lacking<K: Ord + Clone, V>(
     lacking
 }
 
-fn keep<K: Ord + Clone, V: Clone>(
+/// Entries that were written at a time or later stay as they were.
+pub(crate) fn keep<K: Ord + Clone, V: Clone>(
     old: &BTreeMap<K, V>,
     new: &mut BTreeMap<K, V>,
     written: &BTreeMap<K, u64>,
@@ -234,6 +34,3 @@ fn keep<K: Ord + Clone, V: Clone>(
         };
     }
 }
-
-#[cfg(test)]
-pub(crate) mod tests;

@@ -1,13 +1,8 @@
 //! The term: whether this process may write, and what may be another's since it may.
 
-mod barrier;
-mod custody;
-mod pause;
-
 use crate::event::Leadership;
-use model::ServiceUid;
 use model::plan::Object;
-use pause::Paused;
+use model::{Pause, ServiceUid};
 use std::collections::BTreeSet;
 
 /// The right to write, and what is not certain since it was gained.
@@ -44,6 +39,14 @@ pub(crate) enum Inheritance {
     Open,
     /// It was.
     Taken,
+}
+
+/// What is paused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Paused {
+    pub pause: Pause,
+    /// Since when this process knows, in milliseconds of the controller's clock.
+    pub since_ms: u64,
 }
 
 impl Term {

@@ -11,6 +11,7 @@
 //! Clocks of different machines may differ: a holder is judged by how long its record has not
 //! changed before our eyes, never by the times in it.
 
+pub mod alone;
 pub mod leader;
 
 pub use lease::{LeaseSettings, LeaseTimesError, record, rule};

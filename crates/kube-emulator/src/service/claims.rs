@@ -1,7 +1,6 @@
 //! Addresses and ports that Services hold. What is taken always follows from the stored
 //! Services, so a refused or dry request leaves nothing behind.
 
-use super::families::family_of;
 use super::{has_cluster_ip, has_health_port, has_node_ports, is_headless, is_load_balancer};
 use crate::json::{at, child, items, texts};
 use crate::pool::Pool;
@@ -71,6 +70,13 @@ impl Numbers {
         for port in held_ports(service) {
             self.ports.take(port);
         }
+    }
+}
+
+pub(super) fn family_of(address: &str) -> Option<&'static str> {
+    match address.trim().parse::<IpAddr>().ok()? {
+        IpAddr::V4(_) => Some("IPv4"),
+        IpAddr::V6(_) => Some("IPv6"),
     }
 }
 

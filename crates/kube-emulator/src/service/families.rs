@@ -1,19 +1,12 @@
 //! IP families of a Service and their policy.
 
+use super::claims::family_of;
 use super::{Numbers, has_cluster_ip, is_headless};
 use crate::json::{at, child, drop_key, items, text, texts};
 use crate::status::FieldFault;
 use serde_json::{Value, json};
-use std::net::IpAddr;
 
 pub(super) const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
-
-pub(super) fn family_of(address: &str) -> Option<&'static str> {
-    match address.trim().parse::<IpAddr>().ok()? {
-        IpAddr::V4(_) => Some("IPv4"),
-        IpAddr::V6(_) => Some("IPv6"),
-    }
-}
 
 /// Settles `clusterIPs`, `ipFamilies` and `ipFamilyPolicy`. Addresses are allocated later.
 pub(super) fn settle(

@@ -81,8 +81,13 @@ fn egress(fields: &mut Fields) -> BTreeMap<Arc<str>, Vec<Arc<str>>> {
     };
     let names: Vec<String> = object.keys().cloned().collect();
     let read = |inner: &mut Fields| {
-        let list = |name: &String| (Arc::from(name.trim()), inner.list(name).unwrap_or_default());
-        names.iter().map(list).collect()
+        let mut all: BTreeMap<Arc<str>, Vec<Arc<str>>> = BTreeMap::new();
+        for name in &names {
+            let namespaces = inner.list(name).unwrap_or_default();
+            // Azure tells no letter case apart: labels of Pods are read in small letters.
+            all.entry(Arc::from(name.trim().to_lowercase())).or_default().extend(namespaces);
+        }
+        all
     };
     fields.inner(key, value.clone(), read).unwrap_or_default()
 }

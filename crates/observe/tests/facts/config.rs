@@ -133,6 +133,15 @@ fn additional_addresses_are_ranges_or_addresses() {
     assert_eq!(wrong.lines().count(), 2, "{wrong}");
 }
 
+/// Labels of Pods are read in small letters: a name in others would never be asked for.
+#[test]
+fn names_of_egress_gateways_are_read_as_labels_are() {
+    let said = json!({"Payments": ["shop", "bank"], "open": "*"});
+    let egress = policy(json!({"egressGatewayNamespaces": said})).tenancy.egress;
+    let found = egress.iter().map(|(name, all)| format!("{name}: {}", all.join(" ")));
+    assert_eq!(found.collect::<Vec<_>>(), ["open: *", "payments: shop bank"]);
+}
+
 #[test]
 fn strict_tenancy_allows_only_what_is_listed() {
     let tenancy = |said: Value| policy(said).tenancy;

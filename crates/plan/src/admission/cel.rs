@@ -1,9 +1,6 @@
 //! Pieces of expressions.
 
-use super::probes;
 use crate::ask::annotation::{self, PREFIX, Truth};
-use model::Policy;
-use model::policy::BalancerSku;
 
 /// A name of a network resource, or nothing.
 pub const NAME: &str = "^([A-Za-z0-9_]([A-Za-z0-9._-]{0,78}[A-Za-z0-9_])?)?$";
@@ -35,6 +32,11 @@ pub fn of_port(number: &str, rest: &str) -> String {
 
 fn port_key(number: &str, rest: &str) -> String {
     format!("('{PREFIX}port_' + string({number}) + '_{rest}')")
+}
+
+/// Whether an annotation of a port is there; `number` is an expression.
+pub fn present_of_port(number: &str, rest: &str) -> String {
+    format!("({} in variables.a)", port_key(number, rest))
 }
 
 /// Whether an annotation is there.
@@ -124,103 +126,16 @@ pub fn of_port_or_all(number: &str, rest: &str, all: &str, default: &str) -> Str
 
 /// All annotations.
 pub fn annotations() -> (&'static str, String) {
-    let there = "has(object.metadata.annotations) ? object.metadata.annotations : {}";
-    ("a", there.to_owned())
+    ("a", annotations_of("object"))
 }
 
-/// What the denying policy's validations share.
-pub fn variables(policy: &Policy) -> Vec<(&'static str, String)> {
-    let mut all = vec![
-        annotations(),
-        ("internal", is_set("azure-load-balancer-internal")),
-        (
-            "families",
-            "has(object.spec.ipFamilies) && size(object.spec.ipFamilies) > 0 ? \
-             object.spec.ipFamilies : ['IPv4']"
-                .to_owned(),
-        ),
-        ("ports", "has(object.spec.ports) ? object.spec.ports : []".to_owned()),
-        (
-            "fieldRanges",
-            "(has(object.spec.loadBalancerSourceRanges) ? object.spec.loadBalancerSourceRanges : \
-             []).map(r, r.trim())"
-                .to_owned(),
-        ),
-    ];
-    if policy.sku != BalancerSku::Service {
-        all.extend(of_nodes(policy));
-    }
-    all
+fn annotations_of(object: &str) -> String {
+    format!("has({object}.metadata.annotations) ? {object}.metadata.annotations : {{}}")
 }
 
-fn of_nodes(policy: &Policy) -> Vec<(&'static str, String)> {
-    let high = match policy.sku {
-        BalancerSku::Standard => format!(
-            "variables.internal && {}",
-            is_set("azure-load-balancer-enable-high-availability-ports")
-        ),
-        BalancerSku::Basic | BalancerSku::Service => "false".to_owned(),
-    };
-    vec![
-        ("link", is_set("azure-pls-create")),
-        ("translated", is_set("azure-disable-load-balancer-floating-ip")),
-        ("highAvailability", high),
-        (
-            "annotatedRanges",
-            format!(
-                "{} + {}",
-                list_with_empty("azure-allowed-ip-ranges"),
-                list_with_empty("load-balancer-source-ranges")
-            ),
-        ),
-        (
-            "pinned",
-            "has(object.spec.loadBalancerIP) ? object.spec.loadBalancerIP.trim() : ''".to_owned(),
-        ),
-        ("name4", of_family4("azure-pip-name")),
-        ("name6", of_family6("azure-pip-name")),
-        ("prefix4", of_family4("azure-pip-prefix-id")),
-        ("prefix6", of_family6("azure-pip-prefix-id")),
-        ("local", local().to_owned()),
-        ("healthCheck", health_check(policy)),
-        ("probed", probes::probed(policy)),
-        (
-            "timed",
-            "variables.probed.map(p, p.port) + (variables.healthCheck ? \
-             [object.spec.healthCheckNodePort] : [])"
-                .to_owned(),
-        ),
-    ]
-}
-
-fn of_family4(key: &str) -> String {
-    format!("'IPv4' in variables.families ? {} : ''", text(key))
-}
-
-fn of_family6(key: &str) -> String {
-    let (six, plain) = (text(&format!("{key}-ipv6")), text(key));
-    format!(
-        "!('IPv6' in variables.families) ? '' : size(variables.families) > 1 || {six} != '' ? \
-         {six} : {plain}"
-    )
-}
-
-fn local() -> &'static str {
-    "has(object.spec.externalTrafficPolicy) && object.spec.externalTrafficPolicy == 'Local'"
-}
-
-/// Whether one probe asks for the Service: the health check node port, or the agent.
-fn health_check(policy: &Policy) -> String {
-    let has = "variables.local && has(object.spec.healthCheckNodePort) && \
-               object.spec.healthCheckNodePort > 0";
-    if policy.health_check.agent_port().is_some() {
-        return has.to_owned();
-    }
-    format!(
-        "{has} && !({} && {})",
-        is_true("azure-pls-create", Truth::AnyCase),
-        is_true("azure-pls-proxy-protocol", Truth::AnyCase)
-    )
+/// An expression about annotations alone, asked of the Service before the change.
+pub fn before(expression: &str) -> String {
+    expression.replace("variables.a", &format!("({})", annotations_of("oldObject")))
 }
 
 /// Whether a port has a node port.

@@ -2,9 +2,11 @@
 //! refuses what planning would refuse.
 //!
 //! # Guarantees
-//! For every Service that an API server takes: a validation of the denying policy is false if and
-//! only if [`crate::ask::read`] (or its like for the container load balancer) refuses the
-//! Service. What depends on other objects (limits, names that exist in Azure) is not in it.
+//! For every Service that is created: a validation of the denying policy is false if and only if
+//! [`crate::ask::read`] (or its like for the container load balancer) refuses the Service. What
+//! depends on other objects (limits, names that exist in Azure) is not in it. For every Service
+//! that is changed the same, and the change itself must be possible: planning sees what a Service
+//! asks for, and not what it asked for before.
 //!
 //! # Assumptions
 //! The API server's expressions have the functions for strings, addresses and ranges: Kubernetes
@@ -15,6 +17,7 @@ mod container;
 mod nodes;
 mod notes;
 mod probes;
+mod variables;
 
 use crate::ask::annotation::{self, PREFIX};
 use crate::ask::rules::FindingRule;
@@ -46,7 +49,7 @@ pub struct AdmissionPolicy {
 pub struct Validation {
     /// Name of the rule.
     pub rule: &'static str,
-    /// The expression (CEL); `object` is the Service.
+    /// The expression (CEL); `object` is the Service, `oldObject` what it was before.
     pub expression: String,
     /// What is said where it is false.
     pub message: String,
@@ -79,7 +82,7 @@ pub fn policies(policy: &Policy) -> [AdmissionPolicy; 2] {
     [
         AdmissionPolicy {
             action: Action::Deny,
-            variables: cel::variables(policy),
+            variables: variables::all(policy),
             validations: deny,
         },
         AdmissionPolicy {

@@ -1,18 +1,18 @@
 //! What a Service on load balancers whose backends are nodes must be.
 
 use super::cel::{
-    GROUP, NAME, NODE_PORT, is_group, is_range, is_set_of_port, is_whole, list, matches, present,
-    quote, text, words,
+    GROUP, NAME, NODE_PORT, before, is_group, is_range, is_set, is_set_of_port, is_whole, list,
+    matches, present, quote, text, words,
 };
 use super::{Validation, probes};
-use crate::ask::annotation::{CONFIGURATIONS, PREFIX};
+use crate::ask::annotation::{CONFIGURATIONS, INTERNAL, PREFIX};
 use crate::ask::rules::{
     CONFLICTING_PLACEMENT, CONFLICTING_SOURCE_RANGES, FORBIDDEN_ADDITIONAL_ADDRESS,
     INVALID_ADDITIONAL_ADDRESS, INVALID_DNS_LABEL, INVALID_IDLE_TIMEOUT, INVALID_NODE_SET,
     INVALID_PINNED_ADDRESS, INVALID_PRIVATE_LINK_ADDRESS, INVALID_PRIVATE_LINK_COUNT,
     INVALID_PRIVATE_LINK_FQDN, INVALID_PRIVATE_LINK_NAME, INVALID_PUBLIC_IP_NAME,
     INVALID_PUBLIC_IP_PREFIX, INVALID_RESOURCE_GROUP, INVALID_SERVICE_TAG, INVALID_SOURCE_RANGE,
-    INVALID_SUBNET, INVALID_SUBSCRIPTION, INVALID_TAG, NODE_PORTS_REQUIRED,
+    INVALID_SUBNET, INVALID_SUBSCRIPTION, INVALID_TAG, MODE_CHANGED, NODE_PORTS_REQUIRED,
     PRIVATE_LINK_NEEDS_IPV4, PRIVATE_LINK_NEEDS_NIC_POOLS, PRIVATE_LINK_NEEDS_STANDARD,
     PRIVATE_LINK_UNREACHABLE, PRIVATE_PINNED_ADDRESS, RESOURCE_GROUP_NOT_ALLOWED,
     UNKNOWN_CONFIGURATION, UNSUPPORTED_SCTP,
@@ -65,6 +65,7 @@ fn placement(policy: &Policy) -> Vec<Validation> {
         Layout::PerNodeSet { .. } => {
             let mode = matches(&text("azure-load-balancer-mode"), NAME);
             all.push(Validation::new(&INVALID_NODE_SET, mode));
+            all.push(Validation::new(&MODE_CHANGED, is_mode_possible()));
         }
         Layout::Several(known) => {
             let names: Vec<String> =
@@ -83,6 +84,20 @@ fn placement(policy: &Policy) -> Vec<Validation> {
         Layout::Single | Layout::PerService => {}
     }
     all
+}
+
+/// Whether `__auto__` was asked for before, or the Service is placed anew: it is on no load
+/// balancer yet, or turns public or internal.
+fn is_mode_possible() -> String {
+    let mode = format!("{}.lowerAscii()", text("azure-load-balancer-mode"));
+    let stood = "has(oldObject.status) && has(oldObject.status.loadBalancer) && \
+                 has(oldObject.status.loadBalancer.ingress)";
+    format!(
+        "request.operation == 'CREATE' || {mode} != '__auto__' || {} in ['__auto__', 'auto'] || \
+         ({}) != variables.internal || !({stood})",
+        before(&mode),
+        before(&is_set(INTERNAL))
+    )
 }
 
 /// The configurations that a Service names; the key's letter case does not matter.

@@ -1,7 +1,9 @@
 //! Which ports have probes of their own, and what those must be.
 
 use super::Validation;
-use super::cel::{NODE_PORT, is_set_of_port, is_whole, of_port, of_port_or_all, present, text};
+use super::cel::{
+    NODE_PORT, is_set_of_port, is_whole, of_port, of_port_or_all, present, present_of_port, text,
+};
 use crate::ask::rules::{
     INVALID_PROBE_COUNT, INVALID_PROBE_INTERVAL, INVALID_PROBE_PORT, INVALID_REQUEST_PATH,
     PROBE_TOO_SLOW,
@@ -50,6 +52,24 @@ pub fn probed(policy: &Policy) -> String {
         }
         ClusterProbe::NodePort => all,
     }
+}
+
+/// The numbers under which interval and count must be right: those of ports with probes of their
+/// own, the health check node port, and ports that say how often they are probed there.
+pub fn timed() -> String {
+    let says = ["health-probe_interval", "health-probe_num-of-probe"];
+    let says = says.map(|rest| present_of_port("p.port", rest)).join(" || ");
+    let apart = format!(
+        "variables.ports.filter(p, ({says}) && !({}) && !({}) && (p.protocol != 'TCP' || !({})))",
+        is_set_of_port("p", "no_lb_rule"),
+        is_set_of_port("p", "no_probe_rule"),
+        named()
+    );
+    format!(
+        "variables.probed.map(p, p.port) + (variables.healthCheck ? \
+         [object.spec.healthCheckNodePort] + (variables.highAvailability ? [] : \
+         {apart}.map(p, p.port)) : [])"
+    )
 }
 
 /// Whether an annotation says what is probed for the port `p`.

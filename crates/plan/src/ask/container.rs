@@ -2,8 +2,8 @@
 
 use super::access;
 use super::audit;
-use super::read::{Reading, SHORT_IDLE_TIMEOUT, idle_timeout};
-use super::reader::Reader;
+use super::read::{SHORT_IDLE_TIMEOUT, idle_timeout};
+use super::reader::{Reader, Reading};
 use super::rules::{
     BACKEND_COLLISION, FindingRule, IGNORED_BY_CONTAINER, INVALID_BACKEND_PORT,
     INVALID_FRONTEND_PORT, UNENFORCED_SOURCES, UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY,

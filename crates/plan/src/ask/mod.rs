@@ -25,7 +25,8 @@ mod tenancy;
 #[cfg(test)]
 mod tests;
 
-pub use read::{Reading, read};
+pub use read::read;
+pub use reader::Reading;
 
 use ipnet::IpNet;
 use model::azure::{Distribution, ProbeProtocol};

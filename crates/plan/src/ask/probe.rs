@@ -130,8 +130,8 @@ fn health_check(r: &mut Reader<'_>, port: u16) -> ProbeIntent {
     ProbeIntent { name, protocol, port, path: Some(path), interval_s, threshold }
 }
 
-/// Settings of a port count for its own probe alone, which a port of HA ports does not have. The Go
-/// controller reads interval and count of the common one under the health check node port.
+/// On the health check node port a port says how often it is probed, and nothing else, but where it
+/// has a probe of its own. The one rule of HA ports has one probe, whatever a port says.
 fn note_ignored(r: &mut Reader<'_>, high_availability: bool) {
     for port in &r.service.ports {
         let own = r.text(&format!("port_{}_health-probe_port", port.port)).is_some();
@@ -148,6 +148,7 @@ fn note_ignored(r: &mut Reader<'_>, high_availability: bool) {
             let key = format!("port_{}_health-probe_{setting}", port.port);
             let Some(value) = r.raw(&key) else { continue };
             match all {
+                Some(_) if !high_availability => {}
                 Some(all) => {
                     let message = format!(
                         "{}, which {} sets",
@@ -238,11 +239,25 @@ fn probe(r: &mut Reader<'_>, source: &Source, port: &ServicePort) -> Option<Prob
             if elsewhere && port.protocol == Protocol::Tcp {
                 own(r, port)
             } else {
-                Some(probe.clone())
+                Some(timed(r, probe, port.port))
             }
         }
         Source::Own => own(r, port),
     }
+}
+
+/// The probe on the health check node port, as often as a port wants it: another one for its rule
+/// where that is not as often as for the others.
+fn timed(r: &mut Reader<'_>, common: &ProbeIntent, port: u16) -> ProbeIntent {
+    let says = |setting: &str| r.raw(&format!("port_{port}_health-probe_{setting}")).is_some();
+    let every = (common.interval_s, common.threshold);
+    let (interval_s, threshold) =
+        if says("interval") || says("num-of-probe") { timing(r, port) } else { every };
+    let name = match (interval_s, threshold) == every {
+        true => common.name.clone(),
+        false => ProbeName::Rule,
+    };
+    ProbeIntent { name, interval_s, threshold, ..common.clone() }
 }
 
 /// The probe of a TCP port. Without a node port the node as a whole is probed.

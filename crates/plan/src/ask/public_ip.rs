@@ -6,7 +6,7 @@ use super::rules::{
     INVALID_TAG, MALFORMED_TAG, OVERRIDDEN_TAG, RESERVED_TAG, TOO_MANY_TAGS,
 };
 use super::{DnsLabel, PublicIpIntent, PublicIpOptions, tenancy};
-use crate::own::tags;
+use crate::tag_keys::is_reserved;
 use model::kubernetes::Service;
 use model::policy::BalancerSku;
 use model::{Exposure, Family, Group, ResourceId};
@@ -123,7 +123,7 @@ pub(super) fn options(r: &mut Reader<'_>, exposure: Exposure) -> PublicIpOptions
     }
     let mut tags = pairs(r, "azure-pip-tags");
     tags.retain(|key, value| {
-        if tags::is_reserved(key) {
+        if is_reserved(key) {
             r.find(&RESERVED_TAG, "azure-pip-tags", key);
             return false;
         }

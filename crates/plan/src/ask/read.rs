@@ -1,6 +1,6 @@
 //! Reads what one Service asks for.
 
-use super::reader::{Reader, is_resource_name};
+use super::reader::{Reader, Reading, is_resource_name};
 use super::rules::{INVALID_IDLE_TIMEOUT, INVALID_SUBNET};
 use super::{
     EndpointScope, FloatingIp, Intent, RuleOptions, TcpReset, access, additional, audit, limit,
@@ -9,18 +9,8 @@ use super::{
 use model::azure::Distribution;
 use model::kubernetes::{Affinity, Service, TrafficPolicy};
 use model::policy::BalancerSku;
-use model::report::Finding;
 use model::{Exposure, Family, Policy};
 use std::sync::Arc;
-
-/// What reading a Service gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading<T = Intent> {
-    /// What it asks for; `None` if that is impossible.
-    pub intent: Option<T>,
-    /// What is wrong with it.
-    pub findings: Vec<Finding>,
-}
 
 /// Reads a Service on load balancers whose backends are nodes.
 ///

@@ -1,5 +1,6 @@
 //! A Service while it is read, and what was found on the way.
 
+use super::Intent;
 use super::rules::FindingRule;
 use crate::ask::annotation::{self, CONFIGURATIONS, Truth};
 use model::Policy;
@@ -10,6 +11,15 @@ use std::sync::Arc;
 
 /// Findings of one rule that a Service gets one by one; a last one counts the others.
 pub(super) const LISTED: usize = 5;
+
+/// What reading a Service gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading<T = Intent> {
+    /// What it asks for; `None` if that is impossible.
+    pub intent: Option<T>,
+    /// What is wrong with it.
+    pub findings: Vec<Finding>,
+}
 
 /// A Service while it is read.
 ///
@@ -153,10 +163,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Ends reading: there is an intent unless something was refused.
-    pub fn finish<T>(mut self, intent: T) -> super::Reading<T> {
+    pub fn finish<T>(mut self, intent: T) -> Reading<T> {
         self.count_others();
         let refused = self.findings.iter().any(|f| f.severity == Severity::Refusal);
-        super::Reading { intent: (!refused).then_some(intent), findings: self.findings }
+        Reading { intent: (!refused).then_some(intent), findings: self.findings }
     }
 }
 

@@ -44,6 +44,10 @@ rules! {
     INVALID_NODE_SET Refusal "InvalidNodeSet"
         "azure-load-balancer-mode: set/1"
         "must be __auto__ or the name of a scale set or availability set";
+    MODE_CHANGED Refusal "ModeChanged"
+        "azure-load-balancer-mode: __auto__"
+        "{value} counts only when a Service is placed, and this one stands; name the set to move \
+         it to, or delete the Service and create it anew";
     MODE_IGNORED Note "ModeIgnored"
         "azure-load-balancer-mode: __auto__"
         "{value} has no effect; only used where each node set has its own load balancer";
@@ -144,7 +148,7 @@ rules! {
         "azure-load-balancer-health-probe-interval: 60 s x 2"
         "interval times count must be less than 120 seconds";
     PROBE_SETTING_IGNORED Note "ProbeSettingIgnored"
-        "port_443_health-probe_interval: 9"
+        "port_443_health-probe_protocol: tcp"
         "{value} has no effect on this Service; Services with externalTrafficPolicy Local are \
          probed on their health check node port";
     INVALID_REQUEST_PATH Refusal "InvalidRequestPath"
@@ -482,7 +486,7 @@ mod tests {
             include_str!("../claim/consent.rs"),
             include_str!("../claim/pool.rs"),
             include_str!("../shape/balancer.rs"),
-            include_str!("../order/bridge.rs"),
+            include_str!("../shape/bridge.rs"),
             include_str!("../claim/choice.rs"),
             include_str!("../claim/address.rs"),
             include_str!("../claim/limit.rs"),

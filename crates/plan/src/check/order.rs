@@ -1,6 +1,7 @@
 //! What waits on what.
 
 use super::{Breach, Lint};
+use crate::own::finalizer::is_claimed;
 use model::ResourceId;
 use model::kubernetes::Custody;
 use model::plan::{Action, Change, FinalizerPurpose, Resource};
@@ -79,7 +80,7 @@ impl Lint<'_> {
         for uid in &change.causes {
             let Some(service) = world.kubernetes.services.get(uid) else { continue };
             let wants = service.wish == model::kubernetes::Wish::LoadBalancer;
-            if wants && !crate::tell::kubernetes::is_claimed(self.policy, service) {
+            if wants && !is_claimed(self.policy, service) {
                 let detail = format!("{} has no finalizer", service.name);
                 self.say(Breach::BeforeFinalizer, &change.target, detail);
             }

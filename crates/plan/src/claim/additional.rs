@@ -6,7 +6,7 @@ use crate::ask::annotation::PREFIX;
 use crate::ask::hold;
 use crate::draft::{Case, Draft, Stance};
 use crate::own::{self, name, tags};
-use crate::shape::frontend;
+use crate::standing::frontend;
 use ipnet::IpNet;
 use model::ServiceUid;
 use model::azure::LoadBalancer;

@@ -3,7 +3,7 @@
 use super::Refusal;
 use crate::ask::Intent;
 use crate::draft::Draft;
-use crate::shape::frontend;
+use crate::standing::frontend;
 use ipnet::IpNet;
 use model::azure::{FrontendAddress, Subnet};
 use model::plan::{Action, Resource};

@@ -1,11 +1,11 @@
 //! Which Services are planned at all: those whose wish could be read, that are neither held back by
 //! their owners nor set aside, and whose parts lists are certain to show.
 
-use super::verdict::{Frozen, hold};
 use crate::ask;
 use crate::ask::readings::Readings;
-use crate::draft::Stance;
+use crate::draft::{Case, Draft, Stance, Traces};
 use crate::own::pod_names;
+use crate::verdict::Frozen;
 use model::azure::Sku;
 use model::kubernetes::{Service, Wish};
 use model::policy::Layout;
@@ -15,17 +15,55 @@ use model::{Family, Policy, World};
 use std::sync::Arc;
 
 /// What is to become of a Service, before others are looked at.
-pub(crate) struct Admission {
+struct Admission {
     /// What becomes of it.
-    pub stance: Stance,
+    stance: Stance,
     /// What is wrong with it.
-    pub findings: Vec<Finding>,
+    findings: Vec<Finding>,
     /// What it waits on.
-    pub wait: Option<Wait>,
+    wait: Option<Wait>,
+}
+
+/// Takes a stance to every Service.
+pub(crate) fn admit_all(draft: &mut Draft<'_>, readings: &mut Readings) {
+    let services = draft.world.kubernetes.services.values();
+    // All at once: they are sorted, and not put among each other one by one.
+    let named = services.clone().map(|service| (service.name.clone(), service.uid.clone()));
+    draft.by_name = named.collect();
+    for service in services {
+        let case = case(draft, service, readings);
+        draft.add(case);
+    }
 }
 
 /// Takes a stance to one Service.
-pub(crate) fn admit(
+pub(crate) fn admit<'w>(draft: &mut Draft<'w>, service: &'w Arc<Service>, readings: &mut Readings) {
+    draft.by_name.insert(service.name.clone(), service.uid.clone());
+    let case = case(draft, service, readings);
+    draft.add(case);
+}
+
+fn case<'w>(draft: &Draft<'w>, service: &'w Arc<Service>, readings: &mut Readings) -> Case<'w> {
+    let Admission { stance, findings, wait } =
+        admission(draft.world, draft.policy, service, readings);
+    let base = match &stance {
+        Stance::Wanted(intent) => Arc::clone(&intent.base),
+        _ => Arc::from(service.uid.base_name()),
+    };
+    Case {
+        service,
+        base,
+        stance,
+        waits: wait.into_iter().collect(),
+        findings,
+        refusals: Vec::new(),
+        balancer: None,
+        addresses: Vec::new(),
+        traces: Traces::None,
+    }
+}
+
+fn admission(
     world: &World,
     policy: &Policy,
     service: &Arc<Service>,
@@ -52,7 +90,7 @@ pub(crate) fn admit(
     let mut wait = None;
     if let Some((rule, key)) = ask::hold::find(service) {
         stance = frozen();
-        findings.insert(0, hold(rule, key));
+        findings.insert(0, rule.found(key, ""));
     } else if policy.layout == Layout::PerService {
         // A container load balancer shares nothing: each of its parts is held by itself.
     } else if let Some(hold) = world.holds.get(&service.uid) {

@@ -2,20 +2,22 @@
 
 use super::{Refusal, upgrade};
 use crate::ask::{DnsLabel, Intent, PublicIpIntent};
-use crate::draft::Draft;
+use crate::draft::{Draft, Edited};
 use crate::own::{self, Whose, name, tags};
-use crate::shape::public_ip::{Edited, delete};
 use model::azure::{PublicIp, Sku};
 use model::policy::{BalancerSku, IpTagChange};
 use model::report::{Finding, Until, Wait};
 use model::world::{ById, Fact, Need};
-use model::{Family, Group, ResourceId};
+use model::{Family, Group, ResourceId, ServiceUid};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// BYO public IPs of the cloud config that a refusal names.
 const LISTED: usize = 8;
+
+/// The public IP of each Service and family.
+pub(crate) type Chosen = BTreeMap<(ServiceUid, Family), ResourceId>;
 
 /// Why no public IP can be chosen.
 pub(crate) enum Choice {
@@ -34,11 +36,19 @@ pub(crate) struct Pick {
 }
 
 /// The public IPs of a Service.
+pub(crate) struct Picks {
+    /// Those that it is to stand on.
+    pub picks: Vec<Pick>,
+    /// Those that are to be deleted, so that others are made in their place.
+    pub remade: Vec<Arc<PublicIp>>,
+}
+
+/// Chooses the public IPs of a Service.
 pub(crate) fn choose(
     draft: &mut Draft<'_>,
     intent: &Intent,
     edited: &BTreeMap<ResourceId, Edited>,
-) -> Result<Vec<Pick>, Choice> {
+) -> Result<Picks, Choice> {
     let group = &intent.public_ip_group;
     let known = known(draft, group)?;
     let (mut picks, mut remade) = (Vec::new(), Vec::new());
@@ -84,12 +94,11 @@ pub(crate) fn choose(
     if !remade.is_empty() && draft.world.inherited.contains(&intent.uid) {
         return Err(Choice::Wait(Wait::Listing));
     }
-    for (ip, families) in remade {
-        draft.recreated.extend(families.into_iter().map(|family| (intent.uid.clone(), family)));
-        delete(draft, &ip, BTreeSet::from([intent.uid.clone()]));
+    for (ip, families) in &remade {
+        draft.recreated.extend(families.iter().map(|family| (intent.uid.clone(), *family)));
         draft.wait(&intent.uid, Wait::Resource { id: ip.id.clone(), until: Until::Gone });
     }
-    Ok(picks)
+    Ok(Picks { picks, remade: remade.into_iter().map(|(ip, _)| ip).collect() })
 }
 
 /// The public IPs of a resource group.

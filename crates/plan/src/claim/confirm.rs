@@ -6,15 +6,15 @@
 //! lost is no longer there to be lost again: the confirmation of the whole covers every step of it.
 
 use super::placement::Placement;
-use super::verdict::Refusal;
 use crate::ask::annotation::{CONFIRM, CONFIRMED};
 use crate::ask::hold::asks_first;
 use crate::ask::rules::{CONFIRMATION_DUE, CONFIRMATION_LEFT, FindingRule};
 use crate::ask::{Intent, RuleKind};
+use crate::claim::choice::Chosen;
 use crate::draft::Draft;
 use crate::own::parts::View;
-use crate::shape::frontend;
-use crate::shape::public_ip::Chosen;
+use crate::standing::frontend;
+use crate::verdict::Refusal;
 use model::azure::{Frontend, FrontendAddress, Rule, RuleProtocol, rule_protocol};
 use model::kubernetes::{Ingress, Service};
 use model::report::Finding;

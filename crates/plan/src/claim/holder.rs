@@ -1,16 +1,18 @@
 //! Who has an address on a load balancer: it is on one frontend at a time, and those who share it
 //! are all where that is.
 
+use super::choice::Chosen;
+use super::placement::Assignment;
 use crate::ask::Intent;
 use crate::draft::{Draft, Stance};
 use crate::own::name;
 use crate::own::parts::{View, differing};
-use crate::shape::frontend::{self, Place};
-use crate::shape::public_ip::Chosen;
+use crate::standing::frontend;
 use model::azure::{Frontend, FrontendAddress};
 use model::plan::{Action, Resource};
 use model::report::Wait;
 use model::{Exposure, Family, ResourceId, ServiceUid};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -54,6 +56,18 @@ impl Address {
 
 /// Who gets which address on the load balancers that are to be written.
 pub(crate) type Drafted = BTreeMap<Address, ResourceId>;
+
+/// A load balancer that is edited, and what decides about its frontends.
+pub(crate) struct Place<'a> {
+    /// Who is on it.
+    pub seats: &'a Assignment,
+    /// Public IPs of the Services.
+    pub chosen: &'a Chosen,
+    /// The body as far as it is edited.
+    pub balancer: View<'a>,
+    /// Addresses on other load balancers that are to be written, once they are asked for.
+    pub drafted: &'a OnceCell<Drafted>,
+}
 
 /// Looks for an address on load balancers other than the asker's, as they are and as they are
 /// drafted.

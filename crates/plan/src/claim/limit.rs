@@ -2,14 +2,14 @@
 
 use super::Refusal;
 use super::contest;
-use super::listeners::Listeners;
+use super::listeners::{Listeners, signature};
 use super::share::{self, Scarce, Shortage};
 use crate::ask::{Intent, annotation};
 use crate::draft::Draft;
 use crate::own::name;
 use crate::own::name::is_of;
 use crate::own::parts::View;
-use crate::shape::{pool, rule};
+use crate::standing::pool;
 use model::azure::{
     ForeignCollection, ForeignRule, Frontend, LoadBalancer, Rule, RuleProtocol, Sku,
 };
@@ -156,7 +156,7 @@ fn finding(
     }
     // Known before there is an address.
     for family in &intent.families {
-        let pool = pool::of(draft.policy, intent, *family);
+        let pool = name::pool_of(draft.policy, intent, *family);
         let taken = contest::backend_port_taken(draft, balancer, intent, *family, &pool);
         if let Some(rule) = taken {
             return Some(backend_port_taken(rule, &pool));
@@ -300,7 +300,7 @@ fn taken(balancer: View<'_>, intent: &Intent, family: Family, frontend: &str) ->
     let translated = translated(balancer, frontend);
     let mut own = Listeners::default();
     for wish in &intent.rules {
-        let (protocol, port) = rule::signature(&wish.kind);
+        let (protocol, port) = signature(&wish.kind);
         let before = own.find((protocol, port)).map(|kind| name::rule(intent, kind, family));
         own.add((protocol, port), &wish.kind);
         let clash = theirs.find((protocol, port)).map(|rule| rule.name.to_string());

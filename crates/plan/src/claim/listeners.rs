@@ -1,7 +1,7 @@
 //! Listeners on one frontend.
 
-use crate::shape::rule;
-use model::azure::RuleProtocol;
+use crate::ask::RuleKind;
+use model::azure::{RuleProtocol, rule_protocol};
 use std::collections::BTreeMap;
 
 /// Listeners on one frontend, found by port: of several that a listener overlaps the one that was
@@ -22,7 +22,7 @@ impl<T: Copy> Listeners<T> {
     /// Adds one.
     pub fn add(&mut self, listener: (RuleProtocol, u16), of: T) {
         self.first.get_or_insert(of);
-        if rule::is_whole(listener) {
+        if is_whole(listener) {
             self.all_ports.get_or_insert(of);
             return;
         }
@@ -35,14 +35,34 @@ impl<T: Copy> Listeners<T> {
 
     /// One that gets in this one's way.
     pub fn find(&self, listener: (RuleProtocol, u16)) -> Option<T> {
-        if rule::is_whole(listener) {
+        if is_whole(listener) {
             return self.first;
         }
         let there = self.ports.get(&listener.1).into_iter().flatten();
-        let mut overlapping =
-            there.filter(|(known, _)| rule::overlaps((*known, listener.1), listener));
+        let mut overlapping = there.filter(|(known, _)| overlaps((*known, listener.1), listener));
         self.all_ports.or_else(|| overlapping.next().map(|(_, of)| *of))
     }
+}
+
+/// The protocol and port that a rule takes on its frontend.
+pub(crate) fn signature(kind: &RuleKind) -> (RuleProtocol, u16) {
+    match *kind {
+        RuleKind::Port { protocol, port, .. } => (rule_protocol(protocol), port),
+        RuleKind::AllPorts { .. } => (RuleProtocol::All, 0),
+    }
+}
+
+/// Whether two listeners on one frontend get in each other's way: protocol All takes its port of
+/// every protocol, and with port 0 every port.
+fn overlaps(a: (RuleProtocol, u16), b: (RuleProtocol, u16)) -> bool {
+    let all = |(protocol, _): (RuleProtocol, u16)| protocol == RuleProtocol::All;
+    let meet = a.0 == b.0 || all(a) || all(b);
+    is_whole(a) || is_whole(b) || (meet && a.1 == b.1)
+}
+
+/// Whether a listener takes every port of every protocol.
+fn is_whole((protocol, port): (RuleProtocol, u16)) -> bool {
+    protocol == RuleProtocol::All && port == 0
 }
 
 #[cfg(test)]
@@ -59,9 +79,9 @@ mod tests {
             chosen.iter().for_each(|at| listeners.add(some[*at], *at));
             for asked in some.into_iter().chain([(Udp, 53), (Tcp, 0), (All, 443)]) {
                 let found = listeners.find(asked);
-                let overlaps = |at: &&usize| rule::overlaps(some[**at], asked);
-                assert_eq!(found.is_some(), chosen.iter().any(|at| overlaps(&at)), "{asked:?}");
-                assert!(found.as_ref().is_none_or(|at| overlaps(&at)), "{asked:?}");
+                let meets = |at: &&usize| overlaps(some[**at], asked);
+                assert_eq!(found.is_some(), chosen.iter().any(|at| meets(&at)), "{asked:?}");
+                assert!(found.as_ref().is_none_or(|at| meets(&at)), "{asked:?}");
             }
         }
     }

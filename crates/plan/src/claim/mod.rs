@@ -15,6 +15,7 @@ pub(crate) mod contest;
 pub(crate) mod holder;
 pub(crate) mod limit;
 mod listeners;
+pub(crate) mod other_layout;
 pub(crate) mod placement;
 mod pool;
 pub(crate) mod private_link;
@@ -25,10 +26,9 @@ pub(crate) mod share;
 mod tests;
 pub(crate) mod unread;
 pub(crate) mod upgrade;
-pub(crate) mod verdict;
 
 use crate::draft::Draft;
-use verdict::Refusal;
+use crate::verdict::Refusal;
 
 /// Refuses Services that claim what others have.
 pub(crate) fn settle(draft: &mut Draft<'_>) {

@@ -2,7 +2,6 @@
 //! many namespaces and names.
 
 use super::Refusal;
-use super::placement;
 use crate::ask::Intent;
 use crate::draft::{Draft, Stance};
 use crate::own::name;
@@ -56,7 +55,7 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
 /// The pools that Services want to themselves, by folded name.
 fn contests(draft: &Draft<'_>) -> BTreeMap<String, Contest> {
     let mut contests: BTreeMap<String, Contest> = BTreeMap::new();
-    let own = |intent: &&Intent| placement::has_own_pool(draft.policy, intent);
+    let own = |intent: &&Intent| name::has_own_pool(draft.policy, intent);
     for intent in draft.cases.values().filter_map(|case| case.intent()).filter(own) {
         for family in &intent.families {
             let name = name::local_pool(&intent.name, *family).to_lowercase();

@@ -12,11 +12,12 @@ use super::placement::Placement;
 use crate::ask::annotation;
 use crate::ask::{Intent, PrivateLinkIntent, PrivateLinkOwnership};
 use crate::draft::{Draft, Stance};
+use crate::own::finalizer::is_claimed;
 use crate::own::tags::owner;
 use crate::own::{Whose, name};
-use crate::shape::private_link::unread_group;
-use crate::tell::kubernetes;
+use crate::standing::private_link::{CREATE, GROUP, known, unread_group};
 pub(crate) use beside::unsure;
+pub use connected::bereft;
 use floating::Floating;
 use heir::{guests, inherit, is_guest, joins};
 use model::azure::{PrivateLinkPolicy, PrivateLinkService, Provisioning, Subnet};
@@ -27,9 +28,7 @@ use room::Room;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub(crate) const CREATE: &str = "azure-pls-create";
 const NAME: &str = "azure-pls-name";
-pub(crate) const GROUP: &str = "azure-pls-resource-group";
 const ADDRESS: &str = "azure-pls-ip-configuration-ip-address";
 const SUBNET: &str = "azure-pls-ip-configuration-subnet";
 
@@ -71,38 +70,6 @@ pub(crate) struct Wish {
     pub subnet: ResourceId,
     /// The same, where it has to be opened for Private Link Services, or mended, first.
     pub opens: Option<Arc<Subnet>>,
-}
-
-/// All that are read.
-pub(crate) fn known<'w>(
-    draft: &Draft<'w>,
-) -> impl Iterator<Item = &'w Arc<PrivateLinkService>> + use<'w> {
-    draft.world.azure.private_links.values().flat_map(Fact::each)
-}
-
-/// A Private Link Service that stands before a load balancer, as far as they are read.
-pub(crate) fn before<'w>(
-    draft: &Draft<'w>,
-    balancer: &ResourceId,
-) -> Option<&'w Arc<PrivateLinkService>> {
-    let on = |f: &ResourceId| f.parent().as_ref() == Some(balancer);
-    known(draft).find(|link| link.frontends.iter().any(on))
-}
-
-/// Whether one may stand before a load balancer that a Service there has in a resource group which
-/// has not been read.
-pub(crate) fn may_be_before(draft: &Draft<'_>, balancer: &ResourceId) -> bool {
-    unread_beside(draft, balancer).is_some()
-}
-
-/// The resource group of such a Service, which has to be read.
-fn unread_beside(draft: &Draft<'_>, balancer: &ResourceId) -> Option<Need> {
-    let balancer = draft.view(balancer)?;
-    let group = draft.cases.values().find_map(|case| {
-        let is_there = balancer.count_of(name::base_number(&case.base)) != (0, 0);
-        if is_there { unread_group(draft, case.service) } else { None }
-    })?;
-    Some(Need::PrivateLinks(group))
 }
 
 /// What has to be read before it is known whether one stands before a frontend: a Service on it may
@@ -310,7 +277,7 @@ fn grant(
     links: &Links,
 ) -> Option<Held> {
     let Asker { intent, link } = asked;
-    if !kubernetes::is_claimed(draft.policy, draft.cases[&intent.uid].service) {
+    if !is_claimed(draft.policy, draft.cases[&intent.uid].service) {
         return None;
     }
     if let Some(there) = there

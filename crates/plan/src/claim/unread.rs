@@ -8,12 +8,12 @@
 //! edit. The exception is who would bring IPv6 beside a Private Link Service that may be there.
 
 use super::private_link::unsure;
-use super::verdict::Frozen;
 use crate::ask::Intent;
 use crate::ask::public_ip::named_group;
 use crate::draft::{Draft, Stance};
 use crate::own::name;
-use crate::shape::{frontend, private_link};
+use crate::standing::{frontend, private_link};
+use crate::verdict::Frozen;
 use model::kubernetes::SERVICE_FINALIZER;
 use model::policy::Layout;
 use model::report::Wait;

@@ -2,7 +2,7 @@
 
 use super::{Confirmed, find_among, overlay, parts, parts_after, tables};
 use crate::Planner;
-use crate::shape::frontend;
+use crate::standing::frontend;
 use model::azure::{LoadBalancer, Rule};
 use model::drift::{Drift, Part};
 use model::plan::{Action, Change, Resource};

@@ -1,13 +1,13 @@
 //! Addresses between two load balancers: let go by one, not yet on the other.
 
 use crate::ask::Intent;
+use crate::claim::choice::Chosen;
 use crate::claim::placement::Placement;
 use crate::draft::{Draft, PATIENCE};
 use crate::own::{self, name};
-use crate::shape::frontend;
-use crate::shape::public_ip::Chosen;
-use crate::shape::security_group::standing::Standing;
+use crate::standing::frontend;
 use model::{Exposure, Family, ResourceId, ServiceUid};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -23,6 +23,9 @@ pub(crate) struct Mover {
     /// The load balancer that it is to be on.
     pub to: ResourceId,
 }
+
+/// Private addresses on the way, once they are asked for.
+pub(crate) type Movers = OnceCell<Vec<Mover>>;
 
 /// Private addresses on the way. One whose load balancer is refused again and again is not waited
 /// for: it is told there, and others go on.
@@ -58,15 +61,16 @@ pub(crate) fn private(draft: &Draft<'_>) -> Vec<Mover> {
 }
 
 /// The addresses of a Service that keep their rules and their place in the status although no
-/// frontend of its load balancer has them (now): they are on the way to it.
+/// frontend of its load balancer has them (now): they are on the way to it. `missing` are its
+/// families without a frontend.
 pub(crate) fn addresses(
     draft: &Draft<'_>,
     placement: &Placement,
     chosen: &Chosen,
     intent: &Intent,
-    standing: &BTreeMap<Family, Standing<'_>>,
+    missing: &[Family],
 ) -> BTreeMap<Family, IpAddr> {
-    let mut coming = coming(draft, placement, chosen, intent, standing);
+    let mut coming = coming(draft, placement, chosen, intent, missing);
     let told = draft.cases.get(&intent.uid).map(|case| case.service.told().collect());
     let told: BTreeSet<IpAddr> = told.unwrap_or_default();
     coming.retain(|_, address| told.contains(address));
@@ -80,10 +84,9 @@ pub(crate) fn coming(
     placement: &Placement,
     chosen: &Chosen,
     intent: &Intent,
-    standing: &BTreeMap<Family, Standing<'_>>,
+    missing: &[Family],
 ) -> BTreeMap<Family, IpAddr> {
-    let mut missing = intent.families.iter().filter(|f| !standing.contains_key(*f)).peekable();
-    if missing.peek().is_none() || !placement.balancers.values().any(|s| s.has(&intent.uid)) {
+    if missing.is_empty() || !placement.balancers.values().any(|s| s.has(&intent.uid)) {
         return BTreeMap::new();
     }
     let address = |family| match intent.exposure {
@@ -92,7 +95,7 @@ pub(crate) fn coming(
             internal(draft, intent, family).or_else(|| intent.pinned.get(&family).copied())
         }
     };
-    missing.filter_map(|&family| Some((family, address(family)?))).collect()
+    missing.iter().filter_map(|&family| Some((family, address(family)?))).collect()
 }
 
 fn public(draft: &Draft<'_>, chosen: &Chosen, intent: &Intent, family: Family) -> Option<IpAddr> {

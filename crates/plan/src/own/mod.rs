@@ -17,12 +17,17 @@
 //! # Assumptions
 //! Two clusters that share a resource group in their cloud configs have different cluster names.
 
+pub mod borne;
+pub(crate) mod finalizer;
 pub mod name;
 pub mod other_layout;
 pub(crate) mod parts;
 pub mod pod_names;
+pub(crate) mod security_rule;
 pub(crate) mod shell;
 pub mod tags;
+
+pub use crate::tag_keys::UID;
 
 use model::azure::{FrontendAddress, PrivateLinkService, PublicIp, Tags};
 use model::world::Fact;
@@ -31,9 +36,6 @@ use name::base_of;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// The tag with the UID of the cluster that made a resource.
-pub const UID: &str = "ballast-cluster-uid";
 
 /// Whose a resource is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Names of everything a Service has in Azure. They decide what is whose, so they never change.
 
-use crate::ask::{Intent, ProbeIntent, ProbeName, RuleKind, SHARED_PROBE};
+use crate::ask::{EndpointScope, Intent, ProbeIntent, ProbeName, RuleKind, SHARED_PROBE};
 use md5::{Digest, Md5};
 use model::policy::Layout;
 use model::{Exposure, Family, Policy, Protocol, ResourceId, ServiceName};
@@ -231,6 +231,39 @@ pub fn deny_ports_rule(
 ) -> String {
     let allow = allow_rule(family, protocol, ["*"].into_iter(), ports);
     allow.replacen("_allow_", "_deny_", 1)
+}
+
+/// Whether a Service has a pool to itself: nodes are divided among several load balancers, and
+/// the Service's endpoints may be on any of them.
+pub(crate) fn has_own_pool(policy: &Policy, intent: &Intent) -> bool {
+    matches!(policy.layout, Layout::Several(_)) && intent.scope == EndpointScope::Local
+}
+
+/// The pool that a Service's rules of a family lead to.
+pub(crate) fn pool_of(policy: &Policy, intent: &Intent, family: Family) -> String {
+    if has_own_pool(policy, intent) {
+        local_pool(&intent.name, family)
+    } else {
+        pool(&policy.cluster, family)
+    }
+}
+
+/// The name that a public and an internal load balancer have in common, folded.
+pub(crate) fn common_base(balancer: &ResourceId) -> String {
+    let name = balancer.name().to_lowercase();
+    name.strip_suffix(INTERNAL).map_or_else(|| name.clone(), str::to_owned)
+}
+
+/// Whether a load balancer is for the nodes of a set.
+pub(crate) fn is_for_set(policy: &Policy, balancer: &ResourceId, set: Option<&str>) -> bool {
+    let Layout::PerNodeSet { without_own } = &policy.layout else { return true };
+    let own = common_base(balancer);
+    let shared = policy.balancer_name.as_ref().unwrap_or(&policy.cluster);
+    let Some(set) = set else { return own.eq_ignore_ascii_case(shared) };
+    let primary = policy.primary_set.is_empty()
+        || policy.primary_set.eq_ignore_ascii_case(set)
+        || without_own.iter().any(|name| name.eq_ignore_ascii_case(set));
+    if primary { own.eq_ignore_ascii_case(shared) } else { own.eq_ignore_ascii_case(set) }
 }
 
 /// The base name at the start of a part's name, if it has the form of one: `a` and 31 hexadecimal

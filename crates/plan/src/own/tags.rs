@@ -1,33 +1,12 @@
 //! Tags: ours are set, others' stay.
 
-use crate::own::UID;
+pub use crate::tag_keys::{CLUSTER, DNS, OWNER, SERVICE};
+
+use crate::tag_keys::{LEGACY, UID};
 use model::azure::{PrivateLinkService, PublicIp, Tags};
 use model::{Policy, ServiceName};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Names of the Services that use a public IP, comma-separated.
-pub const SERVICE: &str = "k8s-azure-service";
-/// The cluster that made a resource.
-pub const CLUSTER: &str = "k8s-azure-cluster-name";
-/// The Service that set a public IP's DNS label.
-pub const DNS: &str = "k8s-azure-dns-label-service";
-/// The Service that a Private Link Service belongs to.
-pub const OWNER: &str = "k8s-azure-owner-service";
-/// What older releases wrote instead of [`SERVICE`], [`CLUSTER`] and [`DNS`].
-const LEGACY: [(&str, &str); 3] = [
-    (SERVICE, "service"),
-    (CLUSTER, "kubernetes-cluster-name"),
-    (DNS, "kubernetes-dns-label-service"),
-];
-
-/// Whether a key is one that no Service may set: ours, those of older releases, and those by which
-/// AKS knows what it manages.
-pub fn is_reserved(key: &str) -> bool {
-    let key = key.to_lowercase();
-    ["k8s-azure-", "aks-managed-", UID].iter().any(|prefix| key.starts_with(prefix))
-        || LEGACY.iter().any(|(_, legacy)| *legacy == key)
-}
 
 /// A tag of ours by its key or the key that older releases used.
 pub(super) fn ours<'a>(tags: &'a Tags, key: &str) -> Option<&'a str> {

@@ -4,8 +4,9 @@ use super::registry::Registry;
 use super::{balancer, public_ip, until};
 use crate::ask::container::ContainerIntent;
 use crate::draft::Draft;
+use crate::order::custody::may_make_ip;
+use crate::own::finalizer::is_claimed;
 use crate::own::pod_names;
-use crate::tell::kubernetes;
 use model::azure::Provisioning;
 use model::gateway::{DefaultService, Direction, GatewayService};
 use model::plan::{Change, Resource};
@@ -31,8 +32,8 @@ pub(super) fn plan(
     }
     let Some(case) = draft.cases.get(uid) else { return };
     let claimed = match draft.container_ip(name) {
-        Some(_) => kubernetes::is_claimed(draft.policy, case.service),
-        None => kubernetes::may_make_ip(draft, std::iter::once(uid)),
+        Some(_) => is_claimed(draft.policy, case.service),
+        None => may_make_ip(draft, std::iter::once(uid)),
     };
     let mut waits = Vec::new();
     if !claimed {

@@ -8,69 +8,12 @@
 //!   taken out because a Service more selects it, or because somebody changed the table.
 
 use super::memory::Memory;
-use super::selectors::Selectors;
 use crate::draft::Draft;
 use crate::own::pod_names;
-use crate::pods::table::changed;
 use crate::tell::gate;
-use model::kubernetes::{Gate, GateReason, GatedPod, Others, Service};
+use model::kubernetes::{Gate, GateReason, GatedPod, Others};
 use model::plan::KubernetesWrite;
-use model::{Family, ServiceName, ServiceUid};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-/// What is remembered of gates between two plans.
-#[derive(Debug, Default)]
-pub(crate) struct Gates {
-    pods: BTreeMap<ServiceName, Arc<GatedPod>>,
-    /// Those whose gates may have to be opened or shut.
-    open: BTreeSet<ServiceName>,
-    /// Made when the first Pod with a gate is seen.
-    selectors: Option<Selectors>,
-}
-
-impl Gates {
-    /// Takes in Pods; gives those that changed.
-    pub fn update(
-        &mut self,
-        current: &BTreeMap<ServiceName, Arc<GatedPod>>,
-        services: &BTreeMap<ServiceUid, Arc<Service>>,
-    ) -> Vec<ServiceName> {
-        let moved = changed(&self.pods, current, Arc::ptr_eq);
-        for name in &moved {
-            match current.get(name) {
-                Some(pod) if wants_change(pod) => self.open.insert(name.clone()),
-                Some(_) | None => self.open.remove(name),
-            };
-            match current.get(name) {
-                Some(pod) => self.pods.insert(name.clone(), Arc::clone(pod)),
-                None => self.pods.remove(name),
-            };
-        }
-        if !self.pods.is_empty() && self.selectors.is_none() {
-            let mut selectors = Selectors::default();
-            services.values().for_each(|service| selectors.note(None, Some(service)));
-            self.selectors = Some(selectors);
-        }
-        moved
-    }
-
-    /// A Service is added, is another, or is gone.
-    pub fn note(&mut self, old: Option<&Arc<Service>>, new: Option<&Arc<Service>>) {
-        if let Some(selectors) = &mut self.selectors {
-            selectors.note(old, new);
-        }
-    }
-
-    fn services(&self, pod: &GatedPod) -> BTreeSet<ServiceUid> {
-        let selectors = self.selectors.as_ref();
-        selectors.map(|s| s.matching(&pod.name.namespace, &pod.labels)).unwrap_or_default()
-    }
-}
-
-fn wants_change(pod: &GatedPod) -> bool {
-    matches!((pod.others, pod.gate), (Others::Hold, Gate::Shut) | (Others::Missing, Gate::Open))
-}
+use model::{Family, ServiceUid};
 
 /// Writes the conditions that are to be another.
 pub(super) fn conclude(draft: &mut Draft<'_>, memory: &Memory) {

@@ -1,13 +1,13 @@
 //! What is remembered between two plans: Services that were looked at, found to be settled or to
 //! wait, and whose facts are the same values in memory still.
 
-use super::gates::Gates;
+use super::gated::Gates;
 use super::registry::Registrations;
 use super::waiting::{Standing, Waiting};
 use crate::draft::{Draft, Stance};
+use crate::own::finalizer::is_claimed;
 use crate::own::pod_names;
 use crate::pods::table::{DiffTracker, changed};
-use crate::tell::kubernetes;
 use model::azure::{LoadBalancer, PublicIp};
 use model::gateway::GatewayServices;
 use model::kubernetes::Service;
@@ -163,7 +163,7 @@ impl Memory {
             let over = match case.stance {
                 Stance::Container(_) => {
                     case.waits.is_empty()
-                        && kubernetes::is_claimed(draft.policy, case.service)
+                        && is_claimed(draft.policy, case.service)
                         && !draft.unconfirmed.contains(uid)
                 }
                 Stance::Frozen(_) => true,

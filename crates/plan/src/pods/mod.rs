@@ -19,6 +19,7 @@ mod balancer;
 mod departure;
 mod egress;
 mod egress_pods;
+mod gated;
 mod gates;
 mod memory;
 mod public_ip;
@@ -33,12 +34,14 @@ pub(crate) use egress::marks;
 pub(crate) use memory::Memory;
 
 use crate::ask::readings::Readings;
+use crate::claim::{admission, other_layout};
 use crate::draft::{Draft, Stance, UNREADABLE};
-use crate::own::other_layout::{self, Leftover};
+use crate::own::other_layout::{Leftover, is_suspected};
 use crate::own::pod_names;
 use crate::pods::table::DiffTracker;
 use crate::tell::container;
 use crate::tell::kubernetes;
+use crate::tell::report;
 use model::azure::{LoadBalancer, NatGateway, PublicIp};
 use model::gateway::GatewayService;
 use model::report::{Finding, Until, Wait};
@@ -57,24 +60,24 @@ pub(crate) fn plan(
 ) -> (Plan, Report) {
     let mut draft = Draft::bare(world, policy);
     if !world.is_complete(&Kind::CONTAINER) {
-        draft.admit_all(readings);
+        admission::admit_all(&mut draft, readings);
         draft.wait_all(&Wait::Listing);
-        return draft.finish();
+        return report::finish(draft);
     }
     if !is_known(&draft) || !left.is_empty() {
-        draft.admit_all(readings);
+        admission::admit_all(&mut draft, readings);
         note_unread(&mut draft);
         if !left.is_empty() {
             other_layout::freeze(&mut draft, left);
-        } else if !other_layout::is_suspected(world, policy) {
+        } else if !is_suspected(world, policy) {
             kubernetes::claim(&mut draft);
         }
         gates::conclude_blind(&mut draft);
-        return draft.finish();
+        return report::finish(draft);
     }
     let names = memory.update(world, policy);
     for uid in names.iter().filter_map(|name| memory.uids.get(name)) {
-        draft.admit(&world.kubernetes.services[uid], readings);
+        admission::admit(&mut draft, &world.kubernetes.services[uid], readings);
     }
     targets::resolve(&mut draft, memory, &names);
     complain(&mut draft, memory, &names);
@@ -83,7 +86,7 @@ pub(crate) fn plan(
     gates::conclude(&mut draft, memory);
     let closing = memory.close(&draft, &registrations);
     closing.done.iter().for_each(|uid| readings.forget(uid));
-    let (mut plan, mut report) = draft.finish();
+    let (mut plan, mut report) = report::finish(draft);
     memory.complete(&mut plan, &mut report, closing);
     (plan, report)
 }

@@ -23,6 +23,7 @@ fn fresh(draft: &Draft<'_>, id: &ResourceId, family: Family) -> PublicIp {
         address: None,
         ip_tags: std::collections::BTreeMap::new(),
         dns_label: None,
+        fqdn: None,
         prefix: None,
         user: None,
         provisioning: Provisioning::Succeeded,

@@ -1,25 +1,28 @@
 //! Load balancers of nodes: every Service's parts on one become one body.
 
 mod causes;
+mod handover;
 mod resting;
 
 use super::body::Body;
-use super::frontend::{self, Place, Wanted};
+use super::frontend::{self, Wanted};
 use super::memory::Memory;
 use super::private_link::{self, Linked};
-use super::public_ip::Chosen;
-use super::{pool, rule, unserved};
+use super::{bridge, pool, rule, unserved};
 use crate::ask::{Intent, SHARED_PROBE};
-use crate::claim::holder::Drafted;
+use crate::claim::choice::Chosen;
+use crate::claim::holder::{Drafted, Place};
 use crate::claim::placement::Assignment;
 use crate::claim::{contest, limit};
 use crate::draft::{Draft, Traces};
-use crate::order::bridge;
-use crate::order::moving::Mover;
+use crate::order::moving::Movers;
+use crate::own::finalizer::is_claimed;
 use crate::own::name::{self, is_of};
 use crate::own::parts::{Share, View};
 use crate::own::shell::is_shell;
 use crate::own::tags;
+use crate::standing::frontend::address_of;
+use crate::standing::pool::is_preconfigured;
 use model::azure::{Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
 use model::plan::{Change, Resource};
 use model::policy::BalancerSku;
@@ -45,7 +48,7 @@ struct Build<'a> {
     inherits: bool,
     room: limit::Room,
     /// Private addresses on the way, once they are asked for.
-    movers: OnceCell<Vec<Mover>>,
+    movers: Movers,
     /// The same of addresses on other load balancers.
     drafted: OnceCell<Drafted>,
 }
@@ -141,15 +144,15 @@ pub(crate) fn plan(
         }
     }
     if let Some(before) = before {
-        contest::leave_behind(draft, before, &mut build.after);
-        contest::settle(draft, before, &mut build.after);
+        handover::leave_behind(draft, before, &mut build.after);
+        handover::settle(draft, before, &mut build.after);
         if build.inherits {
-            contest::drop_inherited(draft, seats, open, before, &mut build.after);
+            handover::drop_inherited(draft, seats, open, before, &mut build.after);
         }
     }
     let Build { after, coming, .. } = build;
     let mut after = after.finish();
-    contest::drop_lost_ports(draft, &mut after);
+    handover::drop_lost_ports(draft, &mut after);
     drop_unused_shared_probe(&mut after);
     if let Some(before) = before {
         pool::drop_unused(draft, &before, &mut after);
@@ -240,8 +243,8 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
         let inherited = |f: &&Frontend| contest::is_inherited(draft, build.seats, &f.name);
         let led = build.view().led_by(&base).into_iter().filter(inherited);
         let mut stands = build.view().frontends_of(&base).into_iter().chain(led);
-        let is_held = stands
-            .any(|f| frontend::address_of(draft, f).is_some_and(|address| open.contains(&address)));
+        let is_held =
+            stands.any(|f| address_of(draft, f).is_some_and(|address| open.contains(&address)));
         if build.has_traces(&base)
             && let Some(case) = uid.as_ref().and_then(|uid| draft.cases.get_mut(uid))
         {
@@ -286,7 +289,7 @@ fn seat(
 ) -> bool {
     let case = &draft.cases[uid];
     let Some(intent) = case.shared_intent() else { return false };
-    if !crate::tell::kubernetes::is_claimed(draft.policy, case.service) {
+    if !is_claimed(draft.policy, case.service) {
         draft.wait(uid, Wait::Finalizer);
         build.coming.insert(uid.clone());
         return false;
@@ -298,8 +301,8 @@ fn seat(
             continue;
         }
         let Build { seats, movers, drafted, .. } = &*build;
-        let place = Place { seats, chosen, balancer: build.view(), movers, drafted };
-        match frontend::wanted(draft, &intent, family, &place) {
+        let place = Place { seats, chosen, balancer: build.view(), drafted };
+        match frontend::wanted(draft, &intent, family, &place, movers) {
             Wanted::Own(own) => {
                 let name = Arc::clone(&own.name);
                 ready.push((family, Some(own), name));
@@ -380,7 +383,7 @@ fn place(
             body.put_frontend(own);
         }
         let frontend = id.child("frontendIPConfigurations", &name);
-        let pool = id.child("backendAddressPools", &pool::of(draft.policy, intent, family));
+        let pool = id.child("backendAddressPools", &name::pool_of(draft.policy, intent, family));
         let (r, p) = rule::wanted(draft.policy, intent, family, &frontend, &pool, &id);
         rules.extend(r);
         probes.extend(p);
@@ -462,7 +465,7 @@ fn conclude(
     };
     let emptied = after.frontends.is_empty()
         && (!before.frontends.is_empty() || is_shell(draft.policy, &after));
-    let keeps = pool::is_preconfigured(draft, seats.exposure) || !after.foreign.is_empty();
+    let keeps = is_preconfigured(draft, seats.exposure) || !after.foreign.is_empty();
     if emptied && !keeps && coming.is_empty() {
         // Its name outlives it: one that somebody has made anew is not the one to go.
         let guard = before.etag.clone();

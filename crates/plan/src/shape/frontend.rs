@@ -1,23 +1,21 @@
 //! Frontend IP configurations.
 
-use super::public_ip::{self, Chosen};
-use crate::ask::{Intent, PublicIpIntent};
+use super::public_ip;
+use crate::ask::Intent;
 use crate::claim::address;
 use crate::claim::choice;
 use crate::claim::contest::{self, Tenancy};
-use crate::claim::holder::{self, Address, Drafted, Held};
-use crate::claim::placement::Assignment;
-use crate::claim::verdict::Refusal;
+use crate::claim::holder::{self, Address, Held, Place};
 use crate::draft::Draft;
-use crate::order::moving::{self, Mover};
+use crate::order::moving::{self, Movers};
 use crate::own::name;
-use crate::own::parts::View;
+use crate::standing::frontend::{is_as_asked, is_within, private, status};
+use crate::verdict::Refusal;
 use model::azure::{Allocation, Frontend, FrontendAddress};
 use model::policy::BalancerSku;
 use model::report::{Until, Wait};
 use model::world::{Fact, Need};
 use model::{Exposure, Family, ResourceId};
-use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -33,30 +31,17 @@ pub(crate) enum Wanted {
     Refuse(Box<Refusal>),
 }
 
-/// A load balancer that is edited, and what decides about its frontends.
-pub(crate) struct Place<'a> {
-    /// Who is on it.
-    pub seats: &'a Assignment,
-    /// Public IPs of the Services.
-    pub chosen: &'a Chosen,
-    /// The body as far as it is edited.
-    pub balancer: View<'a>,
-    /// Private addresses on the way, once they are asked for.
-    pub movers: &'a OnceCell<Vec<Mover>>,
-    /// Addresses on other load balancers that are to be written, once they are asked for.
-    pub drafted: &'a OnceCell<Drafted>,
-}
-
 /// Works out the frontend of one family on a load balancer.
 pub(crate) fn wanted(
     draft: &mut Draft<'_>,
     intent: &Intent,
     family: Family,
     place: &Place<'_>,
+    movers: &Movers,
 ) -> Wanted {
     match intent.exposure {
         Exposure::Public => public(draft, intent, family, place),
-        Exposure::Internal => internal(draft, intent, family, place),
+        Exposure::Internal => internal(draft, intent, family, place, movers),
     }
 }
 
@@ -113,7 +98,13 @@ fn public(draft: &Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>)
     })
 }
 
-fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>) -> Wanted {
+fn internal(
+    draft: &mut Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    place: &Place<'_>,
+    movers: &Movers,
+) -> Wanted {
     let balancer = place.balancer;
     let name = name::frontend(intent, family);
     let pinned = intent.pinned.get(&family).copied();
@@ -171,7 +162,7 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
         None => {}
     }
     if address.is_none()
-        && let Some(to) = mover(draft, intent, family, place, &subnet, &prefixes)
+        && let Some(to) = mover(draft, intent, family, (&balancer.id, movers), &subnet, &prefixes)
     {
         return Wanted::Wait(Wait::Resource { id: to, until: Until::Written });
     }
@@ -205,17 +196,17 @@ fn mover(
     draft: &Draft<'_>,
     intent: &Intent,
     family: Family,
-    place: &Place<'_>,
+    (here, movers): (&ResourceId, &Movers),
     subnet: &ResourceId,
     prefixes: &[ipnet::IpNet],
 ) -> Option<ResourceId> {
     let may_get = |address: IpAddr| {
         Family::of(address) == family && prefixes.iter().any(|prefix| prefix.contains(&address))
     };
-    let mut movers = place.movers.get_or_init(|| moving::private(draft)).iter();
+    let mut movers = movers.get_or_init(|| moving::private(draft)).iter();
     let other = movers.find(|mover| {
         mover.uid != intent.uid
-            && mover.to != place.balancer.id
+            && mover.to != *here
             && mover.subnet == *subnet
             && may_get(mover.address)
     });
@@ -234,80 +225,11 @@ fn zones(draft: &Draft<'_>) -> Vec<Arc<str>> {
     all.cloned().unwrap_or_default()
 }
 
-/// Whether a frontend is a private one in the subnet and with the address that a Service asks for.
-/// One that is needs no look at the subnet.
-pub(crate) fn is_as_asked(
-    draft: &Draft<'_>,
-    intent: &Intent,
-    family: Family,
-    frontend: &Frontend,
-) -> bool {
-    let FrontendAddress::Private { subnet, address, .. } = &frontend.address else { return false };
-    let named = intent.subnet.as_ref().map(|name| draft.policy.subnet_id(name));
-    let pinned = intent.pinned.get(&family);
-    named.is_none_or(|named| named == *subnet)
-        && pinned.is_none_or(|pinned| Some(*pinned) == *address)
-}
-
-/// Whether a frontend has the address, or the public IP, that a Service names.
-pub(crate) fn is_asked_for(
-    draft: &Draft<'_>,
-    intent: &Intent,
-    family: Family,
-    frontend: &Frontend,
-) -> bool {
-    let pinned = || {
-        let pinned = intent.pinned.get(&family);
-        pinned.is_some() && address_of(draft, frontend).as_ref() == pinned
-    };
-    match (intent.public_ips.get(&family), &frontend.address) {
-        (Some(PublicIpIntent::Named(name)), FrontendAddress::Public(id)) => {
-            *id == draft.policy.public_ip_id(&intent.public_ip_group, name)
-        }
-        (Some(PublicIpIntent::Pinned), FrontendAddress::Public(_)) => pinned(),
-        (None, FrontendAddress::Private { .. }) => pinned(),
-        _ => false,
-    }
-}
-
-/// Whether a frontend is a private one of a subnet.
-pub(crate) fn is_within(frontend: &Frontend, subnet: &ResourceId) -> bool {
-    matches!(&frontend.address, FrontendAddress::Private { subnet: of, .. } if of == subnet)
-}
-
-/// The private address of a frontend.
-pub(crate) fn private(frontend: &Frontend) -> Option<IpAddr> {
-    match frontend.address {
-        FrontendAddress::Private { address, .. } => address,
-        FrontendAddress::Public(_) | FrontendAddress::Other => None,
-    }
-}
-
 /// Whether a private address is that of a frontend which has another name than this Service's.
 fn is_anothers(draft: &Draft<'_>, intent: &Intent, address: IpAddr) -> bool {
     let frontends = draft.each_balancer().flat_map(|b| &b.frontends);
     let mut frontends = frontends.filter(|f| private(f) == Some(address));
     frontends.any(|f| !name::is_of(&f.name, &intent.base))
-}
-
-/// The address of a family in a Service's status.
-pub(crate) fn status(draft: &Draft<'_>, intent: &Intent, family: Family) -> Option<IpAddr> {
-    draft.cases.get(&intent.uid)?.service.told().find(|a| Family::of(*a) == family)
-}
-
-/// Whether a Service's status tells a frontend's address.
-pub(crate) fn is_told(draft: &Draft<'_>, intent: &Intent, frontend: &Frontend) -> bool {
-    let address = address_of(draft, frontend);
-    address.is_some_and(|a| status(draft, intent, Family::of(a)) == Some(a))
-}
-
-/// The address that clients of a frontend use, where Azure has allocated it.
-pub(crate) fn address_of(draft: &Draft<'_>, frontend: &Frontend) -> Option<IpAddr> {
-    match &frontend.address {
-        FrontendAddress::Public(id) => draft.public_ip(id)?.address,
-        FrontendAddress::Private { address, .. } => *address,
-        FrontendAddress::Other => None,
-    }
 }
 
 #[cfg(test)]

@@ -6,19 +6,19 @@ mod sources;
 mod switching;
 mod unjoined;
 
-use super::pool;
 use crate::claim::placement::{Assignment, Placement};
 use crate::draft::{Draft, Stance};
 use crate::own::name;
+use crate::standing::pool;
 use model::azure::{
     Ipv6Service, MemberConfiguration, MemberState, PoolMember, PrivateLinkRank, Sku,
 };
 use model::kubernetes::{Node, NodeRole};
 use model::plan::{Action, Change, Resource};
-use model::policy::{BalancerSku, ControlPlane, Layout, PoolKind};
+use model::policy::{BalancerSku, ControlPlane, PoolKind};
 use model::report::{Until, Wait};
 use model::world::{ById, Fact, Need};
-use model::{Family, Policy, ResourceId};
+use model::{Family, ResourceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -342,17 +342,13 @@ fn join(configurations: &mut [MemberConfiguration], target: &Target) {
         Family::V6 => configurations.iter_mut().find(|c| c.family == Family::V6),
     };
     let Some(configuration) = found else { return };
-    let own = base(&target.balancer);
-    let same = |pool: &ResourceId| pool.parent().is_some_and(|balancer| base(&balancer) == own);
+    let own = name::common_base(&target.balancer);
+    let same = |pool: &ResourceId| {
+        pool.parent().is_some_and(|balancer| name::common_base(&balancer) == own)
+    };
     if configuration.pools.iter().all(same) {
         configuration.pools.insert(target.pool.clone());
     }
-}
-
-/// The name that a public and an internal load balancer have in common, folded.
-fn base(balancer: &ResourceId) -> String {
-    let name = balancer.name().to_lowercase();
-    name.strip_suffix(name::INTERNAL).map_or_else(|| name.clone(), str::to_owned)
 }
 
 /// Whether the machines of a set can be in a pool of this family.
@@ -363,19 +359,7 @@ fn speaks(draft: &Draft<'_>, target: &Target, set: Option<&ResourceId>) -> bool 
 
 /// Whether a pool is for the nodes of a set.
 fn serves(draft: &Draft<'_>, target: &Target, set: Option<&ResourceId>) -> bool {
-    is_for(draft.policy, &target.balancer, set.map(ResourceId::name))
-}
-
-/// Whether a load balancer is for the nodes of a set.
-pub(crate) fn is_for(policy: &Policy, balancer: &ResourceId, set: Option<&str>) -> bool {
-    let Layout::PerNodeSet { without_own } = &policy.layout else { return true };
-    let own = base(balancer);
-    let shared = policy.balancer_name.as_ref().unwrap_or(&policy.cluster);
-    let Some(set) = set else { return own.eq_ignore_ascii_case(shared) };
-    let primary = policy.primary_set.is_empty()
-        || policy.primary_set.eq_ignore_ascii_case(set)
-        || without_own.iter().any(|name| name.eq_ignore_ascii_case(set));
-    if primary { own.eq_ignore_ascii_case(shared) } else { own.eq_ignore_ascii_case(set) }
+    name::is_for_set(draft.policy, &target.balancer, set.map(ResourceId::name))
 }
 
 /// Azure deletes no load balancer while anybody is in its pools.

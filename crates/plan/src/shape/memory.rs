@@ -5,9 +5,8 @@ use crate::ask::{DnsLabel, Intent, PublicIpIntent};
 use crate::claim::choice::Pick;
 use crate::draft::Draft;
 use crate::own::tags;
-use crate::shape::security_group;
 use model::azure::{LoadBalancer, PublicIp, Sku};
-use model::{Family, Policy, ResourceId, ServiceUid};
+use model::{Family, ResourceId, ServiceUid};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,15 +16,14 @@ use std::sync::Arc;
 /// # Guarantees
 /// Who is found is what looking at it again would find: what it asks and its public IPs are the
 /// same values in memory, and nothing else has a say.
+///
+/// # Assumptions
+/// All of it was found under one policy.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// The policy of the last plan.
-    policy: Option<Policy>,
     /// How many plans were begun.
     plans: u64,
     services: BTreeMap<ServiceUid, Held>,
-    /// The security group.
-    pub group: security_group::Memory,
 }
 
 /// What a Service asks, and the public IPs that it has.
@@ -49,14 +47,9 @@ struct Seat {
 }
 
 impl Memory {
-    /// Begins a plan: forgets what another policy led to, and Services that are gone.
+    /// Begins a plan: forgets Services that are gone.
     pub fn renew(&mut self, draft: &Draft<'_>) {
         self.plans += 1;
-        if self.policy.as_ref() != Some(draft.policy) {
-            self.policy = Some(draft.policy.clone());
-            self.services.clear();
-            self.group = security_group::Memory::default();
-        }
         let there = &draft.world.kubernetes.services;
         if self.services.len() > there.len() {
             self.services.retain(|uid, _| there.contains_key(uid));

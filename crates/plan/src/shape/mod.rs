@@ -3,6 +3,7 @@
 
 pub(crate) mod balancer;
 pub(crate) mod body;
+pub(crate) mod bridge;
 pub(crate) mod frontend;
 pub(crate) mod member;
 pub(crate) mod memory;

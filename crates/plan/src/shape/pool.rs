@@ -3,52 +3,20 @@
 use super::member;
 use crate::ask::Intent;
 use crate::claim::limit;
-use crate::claim::placement::{self, Assignment, Backends};
-use crate::claim::private_link;
+use crate::claim::placement::{Assignment, Backends};
 use crate::draft::Draft;
 use crate::order::drain;
 use crate::own::name;
+use crate::standing::pool::{is_preconfigured, kind};
 use model::azure::{AdminState, LoadBalancer, Pool, PoolAddress, Rest, Sku};
 use model::drain::Drainer;
 use model::kubernetes::{Membership, Node, NodeRole};
 use model::policy::{Layout, PoolKind};
 use model::world::Kind;
-use model::{Exposure, Family, Policy, ResourceId, ServiceUid};
+use model::{Exposure, Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
-
-/// Whether somebody else fills the pools of such a load balancer.
-pub(crate) fn is_preconfigured(draft: &Draft<'_>, exposure: Exposure) -> bool {
-    draft.policy.preconfigured.covers(exposure)
-}
-
-/// The kind of pools that a load balancer is to have: the policy's. Where a Private Link Service
-/// stands before it, Azure turns no pool of NICs into one of addresses, and nodes go on joining;
-/// the same until it is read whether one does.
-pub(crate) fn kind(draft: &Draft<'_>, balancer: &ResourceId) -> PoolKind {
-    let on_nics = || {
-        let there = draft.balancer(balancer);
-        there.is_some_and(|b| b.pools.iter().all(|pool| pool.addresses.is_empty()))
-    };
-    let is_linked = || {
-        private_link::before(draft, balancer).is_some()
-            || private_link::may_be_before(draft, balancer)
-    };
-    match draft.policy.pools {
-        PoolKind::NodeIp if on_nics() && is_linked() => PoolKind::NodeNic,
-        kind => kind,
-    }
-}
-
-/// The pool that a Service's rules of a family lead to.
-pub(crate) fn of(policy: &Policy, intent: &Intent, family: Family) -> String {
-    if placement::has_own_pool(policy, intent) {
-        name::local_pool(&intent.name, family)
-    } else {
-        name::pool(&policy.cluster, family)
-    }
-}
 
 /// Makes sure that a load balancer has the pools that its Services' rules lead to, and that pools
 /// of addresses hold the nodes. Returns the addresses in them whose nodes are going or gone.
@@ -63,7 +31,7 @@ pub(crate) fn ensure(
     let site = Site { exposure: seats.exposure, homes: &homes };
     let intents = || seated.iter().filter_map(|uid| draft.cases[uid].intent());
     let (local, common): (Vec<&Intent>, Vec<&Intent>) =
-        intents().partition(|intent| placement::has_own_pool(draft.policy, intent));
+        intents().partition(|intent| name::has_own_pool(draft.policy, intent));
     for family in Family::ALL {
         let name = name::pool(&draft.policy.cluster, family);
         let asked = common.iter().any(|intent| intent.families.contains(&family));
@@ -308,10 +276,4 @@ pub(crate) fn let_go(draft: &Draft<'_>, balancer: &LoadBalancer) -> BTreeSet<IpA
 fn is_deserted(draft: &Draft<'_>) -> bool {
     let mut nodes = draft.world.kubernetes.nodes.values();
     !nodes.any(|n| n.role == NodeRole::Worker && !n.membership.is_left_out())
-}
-
-/// The nodes that may be in pools, in the order of their names.
-pub(crate) fn candidates(draft: &Draft<'_>) -> Vec<Arc<Node>> {
-    let nodes = draft.world.kubernetes.nodes.values();
-    nodes.filter(|n| n.role == NodeRole::Worker).cloned().collect()
 }

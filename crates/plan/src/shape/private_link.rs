@@ -2,15 +2,14 @@
 
 mod addresses;
 mod body;
-mod reading;
 
-use crate::claim::private_link::{Held, Links, Wish, known};
+use crate::claim::private_link::{Held, Links, Wish};
 use crate::draft::Draft;
+use crate::standing::private_link::known;
 use model::azure::{PrivateLinkPolicy, PrivateLinkService, Provisioning, Subnet};
 use model::plan::{Action, Change, Resource};
 use model::report::{Until, Wait};
 use model::{ResourceId, ServiceUid};
-pub(crate) use reading::{named_group, needs, unread_group};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

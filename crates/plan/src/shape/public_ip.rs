@@ -3,13 +3,14 @@
 use super::memory::Memory;
 use super::security_group;
 use crate::ask::{Intent, PublicIpIntent};
-use crate::claim::choice::{self, Choice, Pick};
+use crate::claim::choice::{self, Choice, Chosen, Pick, Picks};
 use crate::claim::public_ip::{FirstHolders, Holding};
-use crate::draft::{Draft, Stance, Traces};
+use crate::draft::{Draft, Edited, Stance, Traces};
+use crate::order::custody::may_make_ip;
 use crate::order::upgrade;
 use crate::own::Whose;
-use crate::own::tags;
-use crate::tell::kubernetes;
+use crate::own::{finalizer, tags};
+use crate::standing::security_group::is_idle;
 use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
 use model::plan::{Change, Resource};
 use model::policy::BalancerSku;
@@ -20,16 +21,6 @@ use std::sync::Arc;
 
 mod wishes;
 
-/// The public IP of each Service and family.
-pub(crate) type Chosen = BTreeMap<(ServiceUid, Family), ResourceId>;
-
-/// A public IP while it is edited on account of several Services.
-pub(crate) struct Edited {
-    before: Option<Arc<PublicIp>>,
-    pub after: PublicIp,
-    causes: BTreeSet<ServiceUid>,
-}
-
 /// Chooses, makes and adopts the public IPs that Services want; then lets go of those that none
 /// wants any more.
 pub(crate) fn plan(draft: &mut Draft<'_>, memory: &mut Memory) -> Chosen {
@@ -37,7 +28,6 @@ pub(crate) fn plan(draft: &mut Draft<'_>, memory: &mut Memory) -> Chosen {
     let mut edited: BTreeMap<ResourceId, Edited> = BTreeMap::new();
     let mut rests: Vec<*const PublicIp> = Vec::new();
     let uids: Vec<ServiceUid> = draft.by_name.values().cloned().collect();
-    memory.renew(draft);
     let first = FirstHolders::of(draft);
     for uid in uids {
         let Some(intent) = draft.cases[&uid].shared_intent() else { continue };
@@ -52,7 +42,10 @@ pub(crate) fn plan(draft: &mut Draft<'_>, memory: &mut Memory) -> Chosen {
             continue;
         }
         match choice::choose(draft, &intent, &edited) {
-            Ok(picks) => {
+            Ok(Picks { picks, remade }) => {
+                for ip in &remade {
+                    delete(draft, ip, BTreeSet::from([intent.uid.clone()]));
+                }
                 let mut rest = true;
                 for pick in &picks {
                     rest &= adopt(draft, &intent, pick, &mut edited, &first);
@@ -135,6 +128,7 @@ fn fresh(draft: &Draft<'_>, intent: &Intent, family: Family, id: &ResourceId) ->
         address: None,
         ip_tags: intent.public_ip_options.ip_tags.clone().unwrap_or_default(),
         dns_label: None,
+        fqdn: None,
         prefix,
         user: None,
         provisioning: Provisioning::Succeeded,
@@ -300,7 +294,7 @@ fn claim(draft: &Draft<'_>, user: &str, ip: &PublicIp, chosen: &Chosen) -> Claim
     }
 }
 
-pub(crate) fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet<ServiceUid>) {
+fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet<ServiceUid>) {
     let mut waits = Vec::new();
     for balancer in draft.views() {
         if !balancer.frontends_on(&ip.id).is_empty() {
@@ -324,7 +318,7 @@ pub(crate) fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet
 /// somebody else.
 fn still_open(draft: &Draft<'_>, ip: &PublicIp) -> Option<Wait> {
     let group = draft.world.azure.security_group.known()?.as_ref()?;
-    let planned = !security_group::is_idle(draft) && !draft.policy.security_group_name.is_empty();
+    let planned = !is_idle(draft) && !draft.policy.security_group_name.is_empty();
     let ledger = draft.world.kubernetes.ledger.known();
     let closes = |a| ledger.is_none_or(|ledger| !ledger.is_anothers(a));
     let leads = |a| security_group::leads_to(group, a) && closes(a);
@@ -338,10 +332,10 @@ fn is_claimed(draft: &mut Draft<'_>, edit: &Edited) -> bool {
     if edit.causes.is_empty() || !edit.causes.iter().all(wants) {
         return true;
     }
-    let claimed = |uid: &ServiceUid| kubernetes::is_claimed(draft.policy, draft.cases[uid].service);
+    let claimed = |uid: &ServiceUid| finalizer::is_claimed(draft.policy, draft.cases[uid].service);
     match edit.before {
         Some(_) => edit.causes.iter().any(claimed),
-        None => kubernetes::may_make_ip(draft, edit.causes.iter()),
+        None => may_make_ip(draft, edit.causes.iter()),
     }
 }
 

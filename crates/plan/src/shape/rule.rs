@@ -136,24 +136,3 @@ pub(super) fn renewed_probe(there: &Probe, wanted: Probe) -> Option<Probe> {
         && there.threshold == *threshold;
     (!same).then(|| Probe { rest: there.rest.clone(), ..wanted })
 }
-
-/// The protocol and port that a rule takes on its frontend.
-pub(crate) fn signature(kind: &RuleKind) -> (RuleProtocol, u16) {
-    match *kind {
-        RuleKind::Port { protocol, port, .. } => (rule_protocol(protocol), port),
-        RuleKind::AllPorts { .. } => (RuleProtocol::All, 0),
-    }
-}
-
-/// Whether two listeners on one frontend get in each other's way: protocol All takes its port of
-/// every protocol, and with port 0 every port.
-pub(crate) fn overlaps(a: (RuleProtocol, u16), b: (RuleProtocol, u16)) -> bool {
-    let all = |(protocol, _): (RuleProtocol, u16)| protocol == RuleProtocol::All;
-    let meet = a.0 == b.0 || all(a) || all(b);
-    is_whole(a) || is_whole(b) || (meet && a.1 == b.1)
-}
-
-/// Whether a listener takes every port of every protocol.
-pub(crate) fn is_whole((protocol, port): (RuleProtocol, u16)) -> bool {
-    protocol == RuleProtocol::All && port == 0
-}

@@ -11,67 +11,29 @@ pub(crate) mod standing;
 mod tests;
 mod wanted;
 
-use super::public_ip::Chosen;
 use crate::ask::SecurityRules;
+use crate::claim::choice::Chosen;
 use crate::claim::placement::Placement;
-use crate::claim::security_group::{room, share};
-use crate::claim::verdict::Refusal;
+use crate::claim::security_group::{WantedRule, room, share};
 use crate::draft::{Case, Draft};
 use crate::order::moving;
-use crate::own::name::{self, SECURITY_RULE};
+use crate::own::security_rule::is_managed;
 use crate::own::tags;
+use crate::standing::security_group::is_idle;
+use crate::verdict::Refusal;
 use kept::{Kept, kept};
 use ledger::Book;
-pub(crate) use ledger::{has_open, holder};
+pub(crate) use ledger::has_open;
 use model::azure::{Access, Provisioning, Rest, SecurityGroup, SecurityRule};
 use model::plan::{Change, Resource};
 use model::report::Wait;
 use model::world::{Fact, Need};
-use model::{Family, ResourceId, ServiceUid};
+use model::{ResourceId, ServiceUid};
 pub(crate) use settled::Memory;
 pub(crate) use standing::Standings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
-
-/// Priorities of our rules: allow rules from below, deny rules from above.
-pub(crate) const PRIORITIES: std::ops::RangeInclusive<u16> = 500..=4095;
-/// The highest priority at which a rule with our prefix is still ours.
-const LAST_PRIORITY: u16 = 4096;
-
-/// What makes two rules the same rule.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Shape {
-    pub access: Access,
-    pub family: Family,
-    pub protocol: &'static str,
-    pub sources: BTreeSet<Arc<str>>,
-    pub ports: BTreeSet<Arc<str>>,
-}
-
-impl Shape {
-    fn name(&self) -> String {
-        match self.access {
-            Access::Allow => {
-                let sources = self.sources.iter().map(AsRef::as_ref);
-                name::allow_rule(self.family, self.protocol, sources, &self.ports)
-            }
-            Access::Deny if self.ports.contains("*") => name::deny_rule(self.family),
-            Access::Deny => name::deny_ports_rule(self.family, self.protocol, &self.ports),
-        }
-    }
-}
-
-/// A rule that is wanted: who goes where, on whose account.
-#[derive(Clone, Debug)]
-pub(crate) struct WantedRule {
-    pub shape: Shape,
-    /// What the shape's rule is called.
-    pub name: String,
-    pub destinations: BTreeSet<Arc<str>>,
-    /// Who wants which of the destinations.
-    pub causes: BTreeMap<ServiceUid, BTreeSet<Arc<str>>>,
-}
 
 /// What the security group is about to be.
 #[derive(Debug, Default)]
@@ -157,15 +119,6 @@ fn edit(
     Opening { closing }
 }
 
-/// Whether there is no Service, so that nothing is to be opened, and nothing of a known one to be
-/// closed.
-pub(crate) fn is_idle(draft: &Draft<'_>) -> bool {
-    let recorded = draft.world.kubernetes.ledger.known();
-    draft.cases.is_empty()
-        && draft.world.abandoned.is_empty()
-        && recorded.is_none_or(|ledger| ledger.destinations.is_empty())
-}
-
 impl Draft<'_> {
     /// Whether a write of the security group is in flight that may open addresses of a Service, or
     /// of one that is not known any more: what it opens has to be seen and closed before they go.
@@ -173,13 +126,6 @@ impl Draft<'_> {
         let Some(write) = self.world.in_flight.get(group) else { return false };
         uid.map_or(!write.causes.is_empty(), |uid| write.causes.contains(uid))
     }
-}
-
-/// Whether a rule is one that this kind of controller makes.
-pub(crate) fn is_managed(rule: &SecurityRule) -> bool {
-    let prefix = rule.name.get(..SECURITY_RULE.len());
-    prefix.is_some_and(|p| p.eq_ignore_ascii_case(SECURITY_RULE))
-        && (*PRIORITIES.start()..=LAST_PRIORITY).contains(&rule.priority)
 }
 
 fn addresses(rules: &[SecurityRule]) -> BTreeSet<IpAddr> {
@@ -210,8 +156,9 @@ fn keep_moving(
     for case in draft.cases.values() {
         let Some(intent) = case.intent() else { continue };
         let Some(standing) = standings.get(&intent.uid) else { continue };
-        let mut all: Vec<IpAddr> =
-            moving::coming(draft, placement, chosen, intent, standing).into_values().collect();
+        let missing = standing::missing(intent, standing);
+        let coming = moving::coming(draft, placement, chosen, intent, &missing);
+        let mut all: Vec<IpAddr> = coming.into_values().collect();
         let written = intent.access.rules == SecurityRules::Written;
         if standing.is_empty() && written {
             let told: BTreeSet<IpAddr> = case.service.told().collect();

@@ -2,55 +2,27 @@
 
 use crate::ask::Intent;
 use crate::ask::public_ip::named_group;
+use crate::claim::choice::Chosen;
 use crate::claim::placement::Placement;
 use crate::draft::{Draft, Stance, Traces};
 use crate::order::moving;
-use crate::shape::public_ip::{Chosen, is_unaddressed};
+use crate::own::finalizer::{finalizers, is_claimed};
+use crate::shape::public_ip::is_unaddressed;
 use crate::shape::security_group::Standings;
-use crate::shape::security_group::standing::Standing;
-use crate::shape::{frontend, member, private_link, security_group};
+use crate::shape::security_group::standing::{Standing, missing};
+use crate::shape::{member, security_group};
+use crate::standing::{frontend, private_link};
 use model::azure::{Provisioning, PublicIp};
 use model::kubernetes::{
-    Custody, Deletion, GATEWAY_FINALIZER, Ingress, LoadBalancerType, SERVICE_FINALIZER, Service,
+    Deletion, GATEWAY_FINALIZER, Ingress, LoadBalancerType, SERVICE_FINALIZER, Service,
 };
 use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEdit, Object};
-use model::policy::Layout;
 use model::report::{Until, Wait};
 use model::world::{ById, Fact, Need};
 use model::{Family, Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
-
-/// The finalizers a Service of ours carries.
-pub(crate) fn finalizers(policy: &Policy) -> &'static [&'static str] {
-    match policy.layout {
-        Layout::PerService => &[SERVICE_FINALIZER, GATEWAY_FINALIZER],
-        Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => &[SERVICE_FINALIZER],
-    }
-}
-
-/// Whether a Service carries every finalizer that must be there before the first Azure write.
-pub(crate) fn is_claimed(policy: &Policy, service: &Service) -> bool {
-    finalizers(policy).iter().all(|f| service.has_finalizer(f))
-}
-
-/// Whether a public IP may be made on account of these Services: one of them is certain to carry
-/// its finalizers, for nothing would say later whose address that is. Where another process may
-/// have taken them off, they are written again first.
-pub(crate) fn may_make_ip<'u>(
-    draft: &mut Draft<'_>,
-    causes: impl Iterator<Item = &'u ServiceUid> + Clone,
-) -> bool {
-    let inherited = |uid: &ServiceUid| draft.cases[uid].service.custody == Custody::Inherited;
-    let claimed = |uid: &ServiceUid| is_claimed(draft.policy, draft.cases[uid].service);
-    let certain = causes.clone().any(|uid| claimed(uid) && !inherited(uid));
-    if !certain {
-        let again: Vec<ServiceUid> = causes.filter(|uid| inherited(uid)).cloned().collect();
-        draft.unconfirmed.extend(again);
-    }
-    certain
-}
 
 /// The Service as the object of a write.
 pub(crate) fn object(service: &Service) -> Object {
@@ -144,7 +116,8 @@ fn address(
     chosen: &Chosen,
     (intent, standing): (&Intent, &BTreeMap<Family, Standing<'_>>),
 ) {
-    let moving = moving::addresses(draft, placement, chosen, intent, standing);
+    let missing = missing(intent, standing);
+    let moving = moving::addresses(draft, placement, chosen, intent, &missing);
     let moving: BTreeSet<String> = moving.values().map(ToString::to_string).collect();
     let own: Vec<&Standing<'_>> = intent.families.iter().filter_map(|f| standing.get(f)).collect();
     // An additional address may be its own.

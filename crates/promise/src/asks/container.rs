@@ -92,6 +92,7 @@ fn read_ports(words: &Words<'_>) -> Result<Vec<Port>, Invalid> {
             probe: None,
             no_probe: false,
             own_probe_port: false,
+            health_timing: None,
         });
     }
     Ok(all)

@@ -124,6 +124,9 @@ pub(crate) struct Port {
     pub(crate) no_probe: bool,
     /// Whether an annotation names the port to probe.
     pub(crate) own_probe_port: bool,
+    /// Seconds between two probes on the health check node port and how many count, where the port
+    /// says so.
+    pub(crate) health_timing: Option<(u64, u64)>,
 }
 
 /// `azure-load-balancer-mode`.

@@ -69,6 +69,12 @@ fn port(
         }
         read => read?,
     };
+    // How often the health check node port is asked for the port's rule.
+    let says = |rest: &str| words.whole(&format!("port_{number}_health-probe_{rest}")).is_some();
+    let at_health_port = local && !own_probes && has_rule && !no_probe && !setting.ha_ports;
+    let elsewhere = own_probe_port && protocol == Protocol::Tcp;
+    let timed = at_health_port && !elsewhere && (says("interval") || says("num-of-probe"));
+    let health_timing = timed.then(|| timing(words, number)).transpose()?;
     let target = &entry["targetPort"];
     let target = match target {
         Value::Null => Some(number),
@@ -85,6 +91,7 @@ fn port(
         probe,
         no_probe,
         own_probe_port,
+        health_timing,
     })
 }
 

@@ -4,7 +4,7 @@
 mod reply;
 
 use self::reply::heard;
-use super::waits::Seen;
+use super::seen::Seen;
 use crate::carry::bare_path;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
@@ -207,6 +207,7 @@ fn about(target: &str) -> String {
 impl Stage {
     /// A call to Azure is about to be sent.
     pub(crate) fn check_sending(&mut self, sent: &Sent, id: CallId, request: &Request) {
+        self.note_look(sent, request);
         let (number, epoch) = (sent.process, sent.epoch);
         let path = target_of(request);
         let target = path.clone();

@@ -50,6 +50,18 @@ pub fn told(service: &Value) -> impl Iterator<Item = &str> {
     ingress.into_iter().flatten().filter_map(|entry| entry["ip"].as_str())
 }
 
+/// The seconds since 1970 at a time as the API server writes it.
+pub(super) fn seconds(time: &str) -> Option<u64> {
+    let number = |from: usize, to: usize| time.get(from..to)?.parse::<u64>().ok();
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    // Counted from March on, the day that not every year has is the last one of its year.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leap_days = year / 4 - year / 100 + year / 400;
+    let days = year * 365 + leap_days + (month * 153 + 2) / 5 + day;
+    let hours = days.checked_sub(719_469)? * 24 + number(11, 13)?;
+    Some((hours * 60 + number(14, 16)?) * 60 + number(17, 19)?)
+}
+
 /// A resource without what Azure fills in by itself.
 #[must_use]
 pub fn plain(resource: &Value) -> Value {
@@ -175,6 +187,14 @@ mod tests {
             found["outboundRules/theirs-a"],
             json!({"name": "theirs-a", "properties": {"p": 1}})
         );
+    }
+
+    #[test]
+    fn times_are_read_to_the_second() {
+        assert_eq!(seconds("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(seconds("2023-11-14T22:13:20Z"), Some(1_700_000_000));
+        assert_eq!(seconds("2024-02-29T00:00:00Z"), Some(1_709_164_800));
+        assert_eq!(seconds("soon"), None);
     }
 
     #[test]

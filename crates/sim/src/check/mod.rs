@@ -3,21 +3,26 @@
 pub mod api;
 pub mod azure;
 pub mod budget;
+mod conditions;
 pub mod cost;
 pub mod differential;
 pub mod drain;
 pub mod ends;
+mod events;
 pub mod fair;
 pub mod form;
+mod gates;
 pub mod grounds;
 pub mod hands;
 mod joining;
+mod looks;
 mod moves;
 mod numbers;
 mod openings;
 mod order;
 pub mod promised;
 pub mod remains;
+mod seen;
 mod steady;
 pub mod stripped;
 pub mod tables;
@@ -54,7 +59,7 @@ pub const RULES: [(&str, &str); 15] = [
     ("L2", "nothing of ours is left after all Services are deleted"),
     ("L3", "what failed or still runs is called again within a time that follows from its answer"),
     ("L4", "status tells the truth"),
-    ("L5", "without faults, writes are at most 1.2 times the minimum"),
+    ("L5", "without faults, writes are at most 1.2 times the minimum, at rest reads 1.5 times"),
     ("differential", "the end with faults equals the end without"),
 ];
 
@@ -96,6 +101,10 @@ pub struct Ledger {
     pub(crate) budget: budget::Budget,
     /// What has to be called again.
     pub(crate) waits: waits::Waits,
+    /// What Events have told.
+    pub(crate) told: events::Told,
+    /// What has been read while nothing changed.
+    pub(crate) looks: looks::Looks,
     /// What actors have done so far: their moves, and what they brought about since.
     pub(crate) inputs: u64,
     /// Writes that changed something, for L5.

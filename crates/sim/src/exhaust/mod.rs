@@ -10,10 +10,12 @@ mod edits;
 mod pauses;
 mod play;
 mod point;
+mod restarts;
 mod scenario;
 
 pub use pauses::{Pauses, enumerate_pauses};
 pub use point::{KINDS, Kind};
+pub use restarts::{Restarts, enumerate_restarts};
 pub use scenario::{CONDITIONS, Conditions, SCENARIOS, Scenario, plays, suits};
 
 use crate::check::Breach;

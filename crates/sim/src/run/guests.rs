@@ -79,7 +79,7 @@ impl Play {
         }
     }
 
-    /// S6: what is refused again and again is tried ever more rarely.
+    /// S6: what is refused again and again is tried ever more rarely. L4: its owner learns of it.
     fn stay_refused(&mut self) {
         if self.stage.breach.is_some() || !self.stage.is_refused() {
             return;
@@ -92,6 +92,11 @@ impl Play {
         if tries > TRIES {
             let text = format!("{tries} tries at what is refused, within {REFUSED_MS} ms");
             self.stage.fail("S6", text);
+        }
+        count(&mut self.stage.tally.checks, "L4");
+        let refused = self.stage.poison.as_ref().map(|poison| poison.service.as_str());
+        if let Some(text) = refused.and_then(|name| self.stage.untold_refusal(name)) {
+            self.stage.fail("L4", text);
         }
     }
 

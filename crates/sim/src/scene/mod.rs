@@ -228,6 +228,9 @@ impl Scene {
             }
             if self.has_agents() {
                 config["healthCheck"] = json!("agent");
+                if self.uids.is_multiple_of(4) {
+                    config["healthCheckAgentPort"] = json!(10_400);
+                }
             }
         }
         if self.is_strict() {

@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 
 /// Names that Pods have for egress gateways.
 const EGRESS: u64 = 3;
+/// In how many of a thousand scenes with a cloud config of their own one of them is reserved.
+const EGRESS_HELD: u64 = 400;
 
 impl Scene {
     /// The name of the cluster. One of several load balancers has to bear it.
@@ -66,6 +68,10 @@ impl Scene {
         let edge = random.permille(300);
         if self.has_group_apart() {
             site.insert("securityGroupResourceGroup".to_owned(), json!(GROUP_APART));
+        }
+        if !nodes && Random::new(self.uids).fork("egress names").permille(EGRESS_HELD) {
+            // Pods of the namespace `default` ask for it: their labels are read in small letters.
+            site.insert("egressGatewayNamespaces".to_owned(), json!({"Team-1": ["team"]}));
         }
         if edge && one_balancer {
             site.insert("extendedLocationName".to_owned(), json!("losangeles"));

@@ -277,6 +277,33 @@ fn what_a_service_had_that_vanished_under_a_running_controller_goes() {
 }
 
 #[test]
+fn a_service_that_is_gone_is_forgotten_when_nothing_bears_its_names() {
+    let names = |lab: &sim::Laboratory| lab.controller().world().abandoned.len();
+    let mut lab = laboratory(&json!({}));
+    (0..3).for_each(|n| create(&mut lab, service(n)));
+    assert!(lab.settle(DAY_MS));
+    delete(&mut lab, "default", "web-0001");
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(names(&lab), 3);
+    // What began before it went may take a quarter of an hour.
+    lab.pass(10 * 60_000);
+    assert_eq!(names(&lab), 3);
+    lab.pass(20 * 60_000);
+    assert_eq!(names(&lab), 0);
+    // Another one's finalizer is taken off, and what it has stays as long as nothing is written.
+    lab.pause("true");
+    let edit = json!({"metadata": {"finalizers": null}});
+    patch(&mut lab, "services", "default", "web-0000", edit);
+    delete(&mut lab, "default", "web-0000");
+    lab.pass(60 * 60_000);
+    assert!(names(&lab) > 0);
+    lab.pause("false");
+    assert!(lab.settle(DAY_MS));
+    lab.pass(60 * 60_000);
+    assert_eq!(names(&lab), 0);
+}
+
+#[test]
 fn what_azure_is_still_changing_for_a_former_process_is_looked_at_soon() {
     let mut lab = laboratory(&json!({}));
     lab.settle(DAY_MS);

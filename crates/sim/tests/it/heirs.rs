@@ -2,6 +2,7 @@
 //! deletion of the Service that made it, while another one shares the frontend.
 
 use crate::support::*;
+use explain::orphans::find;
 use kube_emulator::ObjectRef;
 use serde_json::{Value, json};
 use sim::Laboratory;
@@ -138,5 +139,48 @@ fn what_others_are_connected_to_goes_when_its_owner_agrees_or_they_leave() {
         assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
         assert_eq!(link(&lab), None, "{withdrawn} {agrees}");
         assert_eq!(service_named(&lab, "web-0000").is_some(), withdrawn);
+    }
+}
+
+/// The Service that made it was stripped of its finalizers, so that no owner can agree any more: it
+/// stays, with all that stands behind it, for an operator to decide on.
+#[test]
+fn a_connected_endpoint_outlives_a_service_that_was_stripped_of_its_finalizers() {
+    let pools = json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"});
+    for asked_before in [false, true] {
+        let mut lab = laboratory(&pools);
+        lab.azure.seed(scale_set("vmss", 3));
+        create(&mut lab, sharing(0, &[("azure-pls-create", "true")]));
+        create(&mut lab, service(1));
+        assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+        let base = base_of(&lab, "web-0000");
+        connect(&mut lab, "Approved");
+        lab.restart();
+        assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+        let before = consumed(&lab);
+        if asked_before {
+            delete(&mut lab, "default", "web-0000");
+            assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+        }
+        let stripped = json!({"metadata": {"finalizers": null}});
+        patch(&mut lab, "services", "default", "web-0000", stripped);
+        if !asked_before {
+            delete(&mut lab, "default", "web-0000");
+        }
+        assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+        assert_eq!(service_named(&lab, "web-0000"), None);
+        let parts = |lab: &Laboratory| {
+            let all = lab.azure.resources().into_iter();
+            let balancers = all.filter(|r| r["type"] == "Microsoft.Network/loadBalancers");
+            balancers.filter(|r| r.to_string().contains(&base)).count()
+        };
+        assert_eq!((consumed(&lab), parts(&lab)), (before.clone(), 1), "{asked_before}");
+        // Nor does a process take it away that never saw the Service.
+        lab.restart();
+        assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+        assert_eq!((consumed(&lab), parts(&lab)), (before, 1), "{asked_before}");
+        let policy = lab.config().clone();
+        let found = find(&lab.read_under(&policy), &policy);
+        assert!(found.list.iter().any(|orphan| orphan.kind == "Private Link Service"));
     }
 }

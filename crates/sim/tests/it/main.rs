@@ -37,6 +37,7 @@ mod promises;
 mod properties;
 mod readiness;
 mod recorded;
+mod restarts;
 mod role;
 mod seeds;
 mod support;

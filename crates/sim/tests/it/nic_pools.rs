@@ -50,6 +50,25 @@ fn a_new_machine_joins_at_once_and_alone() {
     assert_eq!(lab.calls().0, 1, "a write for that machine only");
 }
 
+/// It joins the pools of both load balancers in one write, and the model of the scale set has what
+/// it needs.
+#[test]
+fn a_scale_out_behind_two_load_balancers_writes_each_machine_once() {
+    let mut lab = bound();
+    let mut inside = service(9);
+    inside["metadata"]["annotations"] =
+        json!({"service.beta.kubernetes.io/azure-load-balancer-internal": "true"});
+    create(&mut lab, inside);
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    lab.azure.clear_calls();
+    let all = scale_set("vmss", 5);
+    lab.azure.seed(all[all.len() - 2..].to_vec());
+    (3..5).for_each(|n| create(&mut lab, node(n)));
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    assert_eq!([3, 4].map(|n| pools_of(&lab, n)), [2, 2]);
+    assert_eq!(lab.calls().0, 2, "{:?}", lab.azure.calls());
+}
+
 #[test]
 fn machines_leave_before_the_load_balancer_goes() {
     let mut lab = bound();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
 
 mod book;
+mod circles;
 mod dependencies;
 mod mutants;
 mod samples;

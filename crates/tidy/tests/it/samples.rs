@@ -211,6 +211,15 @@ fn a_name_compared_outside_own_is_found() {
 }
 
 #[test]
+fn a_verdict_made_outside_claim_is_found() {
+    let text = "// Refusal::new(a)\nlet a = Refusal::new(finding);\nlet b = a.finding();\n\
+                let c = Stance::Frozen(Frozen::new());\n";
+    let tree = Tree::of(&[("crates/plan/src/a.rs", text), ("crates/plan/src/claim/a.rs", text)]);
+    let found = source::verdicts(&tree);
+    assert_eq!(places(&found), ["crates/plan/src/a.rs:2", "crates/plan/src/a.rs:4"]);
+}
+
+#[test]
 fn a_struct_with_too_many_fields_is_found_where_parts_are_the_rule() {
     let all = |count: usize| -> String {
         (0..count).map(|n| format!("    /// One: that.\n    pub(crate) f{n}: u8,\n")).collect()

@@ -2,23 +2,22 @@
 
 mod document;
 mod journal;
-pub mod layout;
 mod mover;
 mod outbound;
 
 use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::{self, ClusterArgs};
-use crate::command::lease::{LeaseArgs, LeaseName};
 use crate::command::source::{Files, connect_and_read, offline};
 use crate::confirm;
 use crate::engine::options;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::lease::{LeaseArgs, LeaseName};
 use crate::manifest;
 use crate::once::Reading;
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::signal;
 use clap::ValueEnum;
-use control::{Controller, Leadership};
+use control::Controller;
 use document::{MigrationDocument, document, render};
 use explain::forecast::forecast;
 use journal::Journal;
@@ -33,12 +32,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Arguments of `migrate`.
-///
-/// The cloud config says where to: change it (or a copy), and give it here. What Azure has now is
-/// read from Azure, so that an interrupted migration goes on when the same command is run again.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Target of the migration, in place of the cloud config's (repeatable)
+    /// Target of the migration, instead of the one in the cloud config (repeatable)
     #[arg(long, value_enum, value_name = "WHAT")]
     pub to: Vec<To>,
     /// To or from container load balancers: how long each Service keeps both addresses, as in 10m,
@@ -201,12 +197,12 @@ pub async fn run(mut args: Args, color: ColorChoice) -> Outcome {
     let mut options = options(classes.clone());
     options.cluster_uid = cluster::uid(&engine.client).await?;
     options.ledger = args.lease_name.ledger();
-    let lease = args.lease.settings(&args.lease_name);
-    options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
+    let right = args.lease.right(&args.lease_name);
+    options.leadership = right.leadership();
     let done = signal::stop().child_token();
     let mover = Mover::new(Controller::new(policy.clone(), options), journal, done.clone());
     end_after(args.limit(&policy), &done);
-    let mover = engine.drive(mover, &policy, lease, &classes, done).await?;
+    let mover = engine.drive(mover, &policy, right, &classes, done).await?;
     finish(mover, &args)
 }
 

@@ -2,7 +2,7 @@
 
 use super::journal::Journal;
 use crate::exit::Failure;
-use crate::pages::unlisted;
+use crate::listing::{kinds, unlisted};
 use arm::Body;
 use control::{Controller, Effect, Event, NoticeKind};
 use edge::runner::Step;
@@ -36,7 +36,7 @@ impl Mover {
     /// Whether everything is as the cloud config wants it.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        let kinds = crate::engine::kinds(self.controller.policy());
+        let kinds = kinds(self.controller.policy());
         self.controller.world().is_complete(&kinds) && self.controller.is_settled()
     }
 

@@ -12,13 +12,13 @@ use crate::command::data_path::DataPathArgs;
 use crate::command::kube_emulator::new_store;
 use crate::command::listening;
 use crate::console::access::Access;
-use crate::engine::{Engine, SharedController, options};
+use crate::engine::{Engine, Right, options};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::history::Past;
-use crate::majority::Turns;
 use crate::output::{self, ColorChoice, Ink, Paint};
 use crate::pages::Pages;
 use crate::render::notice::render;
+use crate::shared::{SharedController, Turns};
 use crate::status::StatusDocument;
 use crate::{cluster, command, signal};
 use azure_emulator::{Azure, SampleGateway, SampleOptions, sample_estate};
@@ -26,8 +26,10 @@ use control::budget::Limits;
 use control::{Controller, Notice};
 use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
+use edge::lease::LeaseSettings;
 use edge::log::{self, LogFormat};
 use edge::notice::NoticeSink;
+use model::ServiceName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -190,7 +192,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let classes = BTreeSet::new();
     let probed = Settings { pace: PROBES, instance: "up".to_owned(), turns: Turns::Alone };
     tokio::spawn(follow(engine.clone(), controller.clone(), probed, stop.clone()));
-    let running = engine.run(controller, None, &classes, stop.clone());
+    let running = engine.run(controller, alone(), &classes, stop.clone());
     let showing = show(heard, clock.now_ms(), paint, stop.clone());
     let acting = workload.act(stop.clone());
     let waiting = end_after(args.seconds, stop.clone());
@@ -201,6 +203,12 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     placed?;
     output::print(&farewell(&watched, clock, paint))?;
     Ok(Exit::Done)
+}
+
+/// The emulated cluster has no other controller; `pause --all` finds the Lease where it is usual.
+fn alone() -> Right {
+    let LeaseSettings { namespace, name, .. } = LeaseSettings::default();
+    Right::Alone(ServiceName::new(namespace, name))
 }
 
 async fn listening_for_pages(args: &Args) -> Result<(TcpListener, SocketAddr), Failure> {

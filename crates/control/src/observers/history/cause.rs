@@ -5,14 +5,13 @@
 
 use super::Few;
 use super::fields::FieldChange;
-use crate::controller::Controller;
 use model::kubernetes::{
     Deletion, Editors, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy,
 };
 use model::plan::{Action, Change, Resource};
 use model::report::State;
-use model::world::Kind;
-use model::{ServiceName, ServiceUid};
+use model::world::{Kind, Kubernetes};
+use model::{Plan, Report, ServiceName, ServiceUid, World};
 use observe::KubernetesFact;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,9 +69,9 @@ pub(crate) struct Causes {
     nodes: BTreeSet<Arc<str>>,
 }
 
-impl Controller {
+impl Causes {
     /// A Service was edited, or is new.
-    pub(crate) fn note_edit(&mut self, old: Option<&Service>, new: &Service, now_ms: u64) {
+    pub fn edited(&mut self, old: Option<&Service>, new: &Service, now_ms: u64) {
         let fields = match old {
             Some(old) => difference(old, new),
             None => vec![field("metadata.creationTimestamp", None, Some(json!("created")))],
@@ -84,7 +83,7 @@ impl Controller {
             None => Arc::clone(now),
         });
         let edit = Edit { service: new.name.clone(), seen_ms: now_ms, fields, editors };
-        let open = self.observers.history.causes.edits.entry(new.uid.clone()).or_default();
+        let open = self.edits.entry(new.uid.clone()).or_default();
         open.push(Arc::new(edit));
         if open.len() > EDITS {
             open.remove(0);
@@ -92,8 +91,8 @@ impl Controller {
     }
 
     /// A node came, went, or takes traffic otherwise than before.
-    pub(crate) fn note_nodes(&mut self, fact: &KubernetesFact) {
-        let nodes = &self.world.kubernetes.nodes;
+    pub fn note_node(&mut self, fact: &KubernetesFact, held: &Kubernetes) {
+        let nodes = &held.nodes;
         let name = match fact {
             KubernetesFact::Node(node) => {
                 let old = nodes.get(&node.name);
@@ -107,41 +106,46 @@ impl Controller {
         };
         // The first list is what stands, and no change.
         if let Some(name) = name
-            && self.world.kubernetes.complete.contains(&Kind::Nodes)
+            && held.complete.contains(&Kind::Nodes)
         {
-            self.observers.history.causes.nodes.insert(Arc::from(name.as_str()));
+            self.nodes.insert(Arc::from(name.as_str()));
         }
     }
 
     /// What has been brought about is no cause of what follows.
-    pub(crate) fn close_causes(&mut self) {
-        let (known, reports) = (&self.world.kubernetes.services, &self.planning.report.services);
+    pub fn close(&mut self, world: &World, plan: &Plan, report: &Report) {
+        let (known, reports) = (&world.kubernetes.services, &report.services);
         let open = |uid: &ServiceUid| match reports.get(uid) {
             Some(report) => report.state != State::Programmed || !report.waits.is_empty(),
             // Before the lists are complete there is no report.
             None => known.contains_key(uid),
         };
-        self.observers.history.causes.edits.retain(|uid, _| open(uid));
-        if self.planning.plan.changes.is_empty() && self.world.in_flight.is_empty() {
-            self.observers.history.causes.nodes.clear();
+        self.edits.retain(|uid, _| open(uid));
+        if plan.changes.is_empty() && world.in_flight.is_empty() {
+            self.nodes.clear();
         }
     }
 
-    /// The first causes of a change, and how many more there are.
-    pub(super) fn causes_of(&self, change: &Change, fields: &[FieldChange]) -> Few<Cause> {
-        let known = &self.observers.history.causes;
+    /// The first causes of a change of these fields, and how many more there are. `drift` says what
+    /// others made of the resource.
+    pub fn of(
+        &self,
+        change: &Change,
+        fields: &[FieldChange],
+        drift: impl Iterator<Item = String>,
+        held: &BTreeMap<ServiceUid, Arc<Service>>,
+    ) -> Few<Cause> {
         let mut causes = Vec::new();
-        let drift = self.drift_of(&change.target);
         causes.extend(drift.map(|text| Cause::Drift(Arc::from(text))));
-        if !known.nodes.is_empty() && follows_nodes(change, fields) {
-            let names = known.nodes.iter().take(NODES).cloned().collect();
-            causes.push(Cause::Nodes { names, more: known.nodes.len().saturating_sub(NODES) });
+        if !self.nodes.is_empty() && follows_nodes(change, fields) {
+            let names = self.nodes.iter().take(NODES).cloned().collect();
+            causes.push(Cause::Nodes { names, more: self.nodes.len().saturating_sub(NODES) });
         }
-        let edits = change.causes.iter().filter_map(|uid| known.edits.get(uid)).flatten();
+        let edits = change.causes.iter().filter_map(|uid| self.edits.get(uid)).flatten();
         causes.extend(edits.map(|edit| Cause::Edit(Arc::clone(edit))));
         if causes.is_empty() {
             let services = change.causes.iter();
-            let services = services.filter_map(|uid| self.world.kubernetes.services.get(uid));
+            let services = services.filter_map(|uid| held.get(uid));
             causes.extend(services.map(|service| Cause::Standing {
                 service: service.name.clone(),
                 editors: service.editors.clone(),

@@ -91,7 +91,7 @@ fn hide(value: &mut Value) {
 }
 
 /// The first fields that an action changes, and how many more there are.
-pub(super) fn of_action(action: &Action) -> Few<FieldChange> {
+pub(crate) fn of_action(action: &Action) -> Few<FieldChange> {
     let null = Value::Null;
     let all = match action {
         Action::Put { before: None, after } => diff(&null, &body::write_resource(after)),

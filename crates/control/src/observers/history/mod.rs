@@ -10,11 +10,10 @@ mod fields;
 
 pub use cause::{Cause, Edit};
 pub use fields::FieldChange;
+pub(crate) use fields::of_action;
 
-use crate::controller::Controller;
 use arm::error::ArmError;
 use cause::Causes;
-use model::plan::Change;
 use model::{ResourceId, ServiceName};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -103,8 +102,32 @@ pub(crate) struct History {
     pub causes: Causes,
 }
 
+impl WriteOutcome {
+    /// A write failed.
+    pub(crate) fn failed(error: &ArmError) -> Self {
+        let message = &error.message[..error.message.floor_char_boundary(MESSAGE)];
+        Self::Failed {
+            status: error.status,
+            code: Arc::from(error.code.as_str()),
+            message: Arc::from(message),
+        }
+    }
+}
+
 impl History {
-    fn push(&mut self, record: WriteRecord) {
+    /// The writes that are held, the first first.
+    pub fn records(&self) -> impl DoubleEndedIterator<Item = &Arc<WriteRecord>> {
+        self.records.iter()
+    }
+
+    /// The number of the next write.
+    pub fn next_number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// A write is sent.
+    pub fn push(&mut self, record: WriteRecord) {
         self.bytes += record.bytes();
         self.records.push_back(Arc::new(record));
         while self.records.len() > RECORDS || (self.bytes > BYTES && self.records.len() > 1) {
@@ -113,7 +136,8 @@ impl History {
         }
     }
 
-    fn end(&mut self, correlation: &str, outcome: WriteOutcome, now_ms: u64) {
+    /// A write was answered.
+    pub fn end(&mut self, correlation: &str, outcome: WriteOutcome, now_ms: u64) {
         let mut records = self.records.iter_mut().rev();
         let Some(record) = records.find(|record| *record.correlation == *correlation) else {
             return;
@@ -123,60 +147,6 @@ impl History {
         ended.ended_ms = Some(now_ms);
         ended.outcome = outcome;
         self.bytes += record.bytes();
-    }
-}
-
-impl Controller {
-    /// Azure writes since the start, as far as they are held, the first first.
-    pub fn history(&self) -> impl DoubleEndedIterator<Item = &Arc<WriteRecord>> {
-        self.observers.history.records.iter()
-    }
-
-    /// A write is sent.
-    pub(crate) fn record_sent(
-        &mut self,
-        change: &Change,
-        method: &'static str,
-        correlation: &str,
-        now_ms: u64,
-    ) {
-        let lane = self.lanes.all.get(&change.target);
-        let attempt = lane.map_or(0, |lane| lane.failures + lane.turned_away) + 1;
-        let fields = fields::of_action(&change.action);
-        let causes = self.causes_of(change, &fields.shown);
-        let mut services: Vec<ServiceName> = self.names_of(&change.causes).collect();
-        services.sort_unstable();
-        self.observers.history.last += 1;
-        let record = WriteRecord {
-            number: self.observers.history.last,
-            method,
-            target: change.target.clone(),
-            correlation: Arc::from(correlation),
-            attempt,
-            sent_ms: now_ms,
-            ended_ms: None,
-            outcome: WriteOutcome::UnderWay,
-            services: services.into(),
-            fields,
-            causes,
-        };
-        self.observers.history.push(record);
-    }
-
-    /// A write is done.
-    pub(crate) fn record_done(&mut self, correlation: &str, now_ms: u64) {
-        self.observers.history.end(correlation, WriteOutcome::Done, now_ms);
-    }
-
-    /// A write failed.
-    pub(crate) fn record_failed(&mut self, correlation: &str, error: &ArmError, now_ms: u64) {
-        let message = &error.message[..error.message.floor_char_boundary(MESSAGE)];
-        let outcome = WriteOutcome::Failed {
-            status: error.status,
-            code: Arc::from(error.code.as_str()),
-            message: Arc::from(message),
-        };
-        self.observers.history.end(correlation, outcome, now_ms);
     }
 }
 

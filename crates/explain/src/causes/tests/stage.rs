@@ -137,6 +137,7 @@ pub(super) fn bring(world: &mut World, name: &str, family: Family) {
         address: Some(address.parse().unwrap()),
         ip_tags: BTreeMap::new(),
         dns_label: None,
+        fqdn: None,
         prefix: None,
         user: None,
         provisioning: Provisioning::Succeeded,

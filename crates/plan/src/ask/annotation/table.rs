@@ -98,8 +98,8 @@ pub static TABLE: &[Annotation] = &[
     .effect(
         "Which load balancer, where each node set has its own: that of the primary set, the \
              one with the fewest rules, or that of the set named. `__auto__` counts when the \
-             Service is placed: one that stands stays where it is. Ignored, and noted, where there \
-             is one for all.",
+             Service is placed: one that stands stays where it is, and the admission policy of \
+             `ballast lint` refuses the change. Ignored, and noted, where there is one for all.",
     ),
     text("azure-load-balancer-configurations", "names, separated by commas", "any of them")
         .effect(
@@ -160,13 +160,13 @@ pub static TABLE: &[Annotation] = &[
          port number.",
     ),
     text("port_{port}_health-probe_interval", "seconds, from 5", "the value for all ports").effect(
-        "Time between two probes of the port. Local Services: under the number of the health \
-             check node port.",
+        "Time between two probes of the port. Local Services: on the health check node port, \
+             whose own number stands for all ports.",
     ),
     text("port_{port}_health-probe_num-of-probe", "count, from 2", "the value for all ports")
         .effect(
-            "Answers in a row that change the health. Local Services: under the number of the \
-             health check node port.",
+            "Answers in a row that change the health. Local Services: on the health check node \
+             port, whose own number stands for all ports.",
         ),
     text("port_{port}_health-probe_request-path", "path, from `/`", "the value for all ports")
         .effect("Path of the port's Http or Https probe."),
@@ -187,7 +187,10 @@ pub static TABLE: &[Annotation] = &[
     flag("azure-disable-load-balancer-nsg-rule")
         .effect("The security group gets no rules for the Service."),
     flag("azure-shared-securityrule")
-        .effect("None: equal security rules are always shared by Services.")
+        .effect(
+            "None: equal security rules are always shared by Services, as the Go cloud provider \
+             shares them, which does not read this key any more.",
+        )
         .on(NONE),
     // Public IPs.
     text("azure-pip-name", "name of a public IP", "a new one")
@@ -222,7 +225,8 @@ pub static TABLE: &[Annotation] = &[
     text("azure-pip-tags", "`key=value,…`", "none")
         .effect(
             "Tags of a public IP that this cluster made, from the first Service on it; those of \
-             the config win.",
+             the config win. A tag that is taken off the list stays, because nothing says who set \
+             it; where the config has `systemTags`, it goes.",
         )
         .error("entries without exactly one `=` are left out, noted")
         .public(),

@@ -8,6 +8,7 @@ use crate::ask::container;
 use cel_interpreter::extractors::This;
 use cel_interpreter::objects::{Key, Map};
 use cel_interpreter::{Context, ExecutionError, Program, Value};
+use model::kubernetes::Ingress;
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -110,7 +111,10 @@ fn object(service: &Service) -> Value {
         ("loadBalancerSourceRanges", Some(list(ranges))),
     ]);
     let metadata = map(vec![("annotations", Some(map(annotations)))]);
-    map(vec![("metadata", Some(metadata)), ("spec", Some(spec))])
+    let addresses = service.ingress.iter().filter_map(|entry| entry.ip.as_deref().map(text));
+    let ingress = (!service.ingress.is_empty()).then(|| list(addresses));
+    let status = map(vec![("loadBalancer", Some(map(vec![("ingress", ingress)])))]);
+    map(vec![("metadata", Some(metadata)), ("spec", Some(spec)), ("status", Some(status))])
 }
 
 /// Compiling takes longer than running, and the expressions are always the same few.
@@ -127,12 +131,25 @@ fn program(expression: &str) -> Rc<Program> {
     })
 }
 
-/// The rules that an action's policy finds broken.
+/// The rules that an action's policy finds broken when a Service is created.
 fn broken(service: &Service, policy: &Policy, action: Action) -> Vec<&'static str> {
+    broken_by(None, service, policy, action)
+}
+
+/// The same when a Service that was `before` becomes this one.
+fn broken_by(
+    before: Option<&Service>,
+    service: &Service,
+    policy: &Policy,
+    action: Action,
+) -> Vec<&'static str> {
     let found = policies(policy).into_iter().find(|p| p.action == action).expect("there is one");
     let run = |context: &Context<'_>, expression: &str| program(expression).execute(context);
     let mut context = language();
     context.add_variable_from_value("object", object(service));
+    context.add_variable_from_value("oldObject", before.map_or(Value::Null, object));
+    let operation = if before.is_some() { "UPDATE" } else { "CREATE" };
+    context.add_variable_from_value("request", map(vec![("operation", Some(text(operation)))]));
     let mut variables: Vec<(&str, Option<Value>)> = Vec::new();
     for (name, expression) in &found.variables {
         let value = run(&context, expression).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -381,4 +398,30 @@ fn the_rule_for_all_ports_needs_one_probe_that_is_right() {
     assert_eq!(broken(&one_wrong, &policy(), Action::Deny), Vec::<&str>::new());
     let both_wrong = service(&[INTERNAL, ha, first[0], second[0]]);
     assert_eq!(broken(&both_wrong, &policy(), Action::Deny), ["InvalidProbePort"]);
+}
+
+/// `__auto__` says where a Service is placed: it moves none that stands.
+#[test]
+fn a_service_that_stands_is_not_changed_to_auto() {
+    let per_set = Policy { layout: Layout::PerNodeSet { without_own: Vec::new() }, ..policy() };
+    let mode = |value| ("azure-load-balancer-mode", value);
+    let auto = service(&[mode("__AUTO__")]);
+    let standing = |annotations: &[(&str, &str)]| {
+        let ip = Some("20.1.2.3".into());
+        Service { ingress: vec![Ingress { ip, hostname: None }], ..service(annotations) }
+    };
+    let found = |before: &Service, after: &Service, policy: &Policy| {
+        broken_by(Some(before), after, policy, Action::Deny)
+    };
+    for before in [standing(&[]), standing(&[mode("vmss2")])] {
+        assert_eq!(found(&before, &auto, &per_set), ["ModeChanged"]);
+        assert!(found(&before, &auto, &policy()).is_empty(), "it has no effect there");
+        assert!(found(&before, &service(&[mode("vmss3")]), &per_set).is_empty(), "it moves");
+        let internal = service(&[mode("__auto__"), INTERNAL]);
+        assert!(found(&before, &internal, &per_set).is_empty(), "it is placed anew");
+    }
+    for before in [standing(&[mode("__auto__")]), standing(&[mode("auto")]), service(&[])] {
+        assert!(found(&before, &auto, &per_set).is_empty());
+    }
+    assert!(broken(&auto, &per_set, Action::Deny).is_empty());
 }

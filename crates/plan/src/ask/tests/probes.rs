@@ -28,6 +28,40 @@ fn a_local_service_has_one_probe_for_all_ports() {
     assert_eq!((&second.name, second.port, second.interval_s), (&ProbeName::Rule, 30080, 5));
 }
 
+/// The topic page's `{port}` is that of the Service.
+#[test]
+fn a_port_of_a_local_service_says_how_often_it_is_probed() {
+    let mut web = local(&[
+        ("port_443_health-probe_interval", "9"),
+        ("port_53_health-probe_num-of-probe", "3"),
+        ("azure-load-balancer-health-probe-interval", "7"),
+        ("port_31000_health-probe_num-of-probe", "4"),
+    ]);
+    assert_eq!(read(&web, &policy()).findings, []);
+    let intent = read_ok(&web, &policy());
+    let found: Vec<_> = intent
+        .rules
+        .iter()
+        .filter_map(|rule| rule.probe.as_ref())
+        .map(|p| (p.name.clone(), p.port, p.interval_s, p.threshold))
+        .collect();
+    let common = ProbeName::HealthCheck(31000);
+    let of_rule = ProbeName::Rule;
+    assert_eq!(
+        found,
+        [(common.clone(), 31000, 7, 4), (of_rule.clone(), 31000, 9, 2), (of_rule, 31000, 7, 3)]
+    );
+    let mut all = intent.rules.iter().filter_map(|rule| rule.probe.as_ref());
+    assert!(all.all(|p| p.path.as_deref() == Some("/healthz")));
+    // As often as the others: it needs no other probe.
+    web = local(&[("port_443_health-probe_interval", "5")]);
+    assert_eq!(probes(&web, &policy())[1], Some((common, 31000)));
+    let wrong = local(&[("port_443_health-probe_interval", "3")]);
+    assert_eq!(names(&read(&wrong, &policy()).findings), ["InvalidProbeInterval"]);
+    let silent = [("port_443_health-probe_interval", "3"), ("port_443_no_probe_rule", "true")];
+    assert_eq!(read(&local(&silent), &policy()).findings, []);
+}
+
 #[test]
 fn settings_of_a_port_that_is_not_probed_alone_are_noted() {
     let notes = |annotations: &[(&str, &str)]| -> Vec<(String, String)> {
@@ -38,7 +72,7 @@ fn settings_of_a_port_that_is_not_probed_alone_are_noted() {
     let ignored = |of: &str| ("ProbeSettingIgnored".to_owned(), key(of));
     let interval = ("port_443_health-probe_interval", "9");
     let path = ("port_443_health-probe_request-path", "/ready");
-    assert_eq!(notes(&[interval, path]), [ignored(interval.0), ignored(path.0)]);
+    assert_eq!(notes(&[interval, path]), [ignored(path.0)]);
     // Its own probe takes them.
     assert_eq!(notes(&[("port_443_health-probe_port", "443"), interval, path]), []);
     assert_eq!(notes(&[("port_31000_health-probe_interval", "9")]), []);

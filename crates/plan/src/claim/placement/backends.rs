@@ -1,10 +1,9 @@
 //! Which nodes are behind which load balancer, where they are divided.
 
-use super::several::id;
-use super::{Backends, Placement, has_own_pool};
+use super::{Backends, Placement, id_of};
 use crate::draft::{Draft, Stance};
-use crate::own::name;
-use crate::shape::{member, pool};
+use crate::own::name::{self, has_own_pool};
+use crate::standing::pool;
 use model::azure::{LoadBalancer, Pool};
 use model::kubernetes::{Node, NodeRole};
 use model::policy::{ControlPlane, LoadBalancerConfig, PoolKind, Preconfigured};
@@ -64,7 +63,7 @@ pub(crate) fn control_plane(draft: &Draft<'_>, balancer: &ResourceId) -> Vec<Arc
     let nodes = draft.world.kubernetes.nodes.values();
     let of_it = nodes.filter(|node| node.role == NodeRole::ControlPlane);
     let fits =
-        |node: &Arc<Node>| member::is_for(draft.policy, balancer, set_of(draft, node).as_deref());
+        |node: &Arc<Node>| name::is_for_set(draft.policy, balancer, set_of(draft, node).as_deref());
     of_it.filter(|node| fits(node)).cloned().collect()
 }
 
@@ -72,7 +71,7 @@ pub(crate) fn control_plane(draft: &Draft<'_>, balancer: &ResourceId) -> Vec<Arc
 /// the same. What each may take now is for [`guard`] to say.
 pub(super) fn divide(draft: &Draft<'_>, configs: &[LoadBalancerConfig], placement: &mut Placement) {
     let policy = draft.policy;
-    let ids = |config| Exposure::ALL.map(|e| id(policy, config, e));
+    let ids = |config| Exposure::ALL.map(|e| id_of(policy, config, e));
     let alive: Vec<bool> = configs
         .iter()
         .map(|config| ids(config).iter().any(|id| is_alive(draft, placement, id)))

@@ -10,13 +10,13 @@ mod tests;
 pub(crate) use backends::control_plane;
 pub use backends::pooled;
 
-use crate::ask::{EndpointScope, Intent};
+use crate::ask::EndpointScope;
+use crate::claim::choice::Chosen;
 use crate::draft::Draft;
 use crate::own::name;
-use crate::shape::pool;
-use crate::shape::public_ip::Chosen;
+use crate::standing::pool;
 use model::kubernetes::Node;
-use model::policy::{Layout, PoolKind};
+use model::policy::{Layout, LoadBalancerConfig, PoolKind};
 use model::report::Wait;
 use model::world::{Fact, Kind, Need};
 use model::{Exposure, Policy, ResourceId, ServiceUid};
@@ -76,10 +76,9 @@ impl Assignment {
     }
 }
 
-/// Whether a Service has a pool to itself: nodes are divided among several load balancers, and
-/// the Service's endpoints may be on any of them.
-pub(crate) fn has_own_pool(policy: &Policy, intent: &Intent) -> bool {
-    matches!(policy.layout, Layout::Several(_)) && intent.scope == EndpointScope::Local
+/// The load balancer of a configuration for an exposure.
+fn id_of(policy: &Policy, config: &LoadBalancerConfig, exposure: Exposure) -> ResourceId {
+    policy.balancer_id(&name::balancer_of(&config.name, exposure))
 }
 
 /// The kinds that have to be listed before anything is placed.

@@ -1,20 +1,20 @@
 //! Several load balancers, each with its share of the nodes.
 
 use super::capacity::Capacity;
-use super::{Assignment, Placement, add_others, backends, seat};
+use super::{Assignment, Placement, add_others, backends, id_of, seat};
 use crate::ask::{Intent, PublicIpIntent};
 use crate::claim::Refusal;
+use crate::claim::choice::Chosen;
 use crate::claim::contest;
 use crate::claim::holder::{self, Address};
 use crate::draft::Draft;
-use crate::own::name;
-use crate::shape::public_ip::Chosen;
-use crate::shape::{frontend, pool};
+use crate::own::name::pool_of;
+use crate::standing::frontend;
 use model::azure::RuleProtocol;
 use model::kubernetes::Service;
 use model::policy::{LoadBalancerConfig, Placement as Admission};
 use model::report::Finding;
-use model::{Exposure, Family, Policy, ResourceId, ServiceUid};
+use model::{Exposure, Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -54,12 +54,14 @@ pub(super) fn place(
     let mut placement = Placement::default();
     for config in configs {
         for exposure in Exposure::ALL {
-            placement.balancers.insert(id(policy, config, exposure), Assignment::empty(exposure));
+            placement
+                .balancers
+                .insert(id_of(policy, config, exposure), Assignment::empty(exposure));
         }
     }
     add_others(draft, &mut placement);
     let capacity = Capacity::of(draft);
-    let ids = configs.iter().map(|c| Exposure::ALL.map(|e| id(policy, c, e))).collect();
+    let ids = configs.iter().map(|c| Exposure::ALL.map(|e| id_of(policy, c, e))).collect();
     let mut choice = Choice { configs, capacity, ids, anchors: None, whole: BTreeSet::new() };
     let (there, new): (Vec<ServiceUid>, Vec<ServiceUid>) =
         draft.cases.keys().cloned().partition(|uid| !choice.capacity.homes(uid).is_empty());
@@ -92,16 +94,12 @@ pub(super) fn place(
     placement
 }
 
-pub(super) fn id(policy: &Policy, config: &LoadBalancerConfig, exposure: Exposure) -> ResourceId {
-    policy.balancer_id(&name::balancer_of(&config.name, exposure))
-}
-
 /// Pools of a load balancer of which a Service takes all ports.
 fn whole_pools(draft: &Draft<'_>, intent: &Intent, balancer: &ResourceId) -> Vec<ResourceId> {
     let all = (RuleProtocol::All, 0);
     let whole = |family: &&Family| contest::backend_ports(intent, **family).contains(&all);
     let families = intent.families.iter().filter(whole);
-    let pools = families.map(|family| pool::of(draft.policy, intent, *family));
+    let pools = families.map(|family| pool_of(draft.policy, intent, *family));
     pools.map(|name| balancer.child("backendAddressPools", &name)).collect()
 }
 
@@ -213,7 +211,7 @@ impl Choice<'_> {
         }
         let there = draft.view(id).is_some_and(|balancer| {
             families.any(|family| {
-                let pool = pool::of(draft.policy, intent, *family);
+                let pool = pool_of(draft.policy, intent, *family);
                 contest::backend_port_taken(draft, balancer, intent, *family, &pool).is_some()
             })
         });

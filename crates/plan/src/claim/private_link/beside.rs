@@ -4,13 +4,14 @@
 //! What stands first stays, and what comes later is refused; of Services that come together, the
 //! one with the first seat decides.
 
-use super::{CREATE, before, known, refusal, standing, unread_beside};
+use super::{refusal, standing};
 use crate::ask::Intent;
 use crate::claim::Refusal;
 use crate::claim::placement::{Assignment, Placement};
 use crate::draft::{Draft, Stance};
 use crate::own::name;
-use crate::shape::pool;
+use crate::standing::pool;
+use crate::standing::private_link::{CREATE, before, known, unread_beside};
 use model::azure::{Frontend, FrontendAddress};
 use model::policy::PoolKind;
 use model::report::{Finding, Until, Wait};

@@ -1,11 +1,12 @@
 //! Who a Private Link Service passes to: it lives as long as its frontend, whoever made the two.
 
-use super::{Held, is_ours, known, standing};
+use super::{Held, is_ours, standing};
 use crate::ask::Intent;
 use crate::claim::placement::Placement;
 use crate::draft::Draft;
 use crate::own::name;
-use crate::shape::frontend::is_asked_for;
+use crate::standing::frontend::is_asked_for;
+use crate::standing::private_link::known;
 use model::azure::PrivateLinkService;
 use model::{Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};

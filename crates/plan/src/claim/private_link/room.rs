@@ -1,7 +1,8 @@
 //! How many Private Link Services Azure takes.
 
-use super::{CREATE, Links, known, owner, refusal};
+use super::{Links, owner, refusal};
 use crate::draft::Draft;
+use crate::standing::private_link::{CREATE, known};
 use model::ResourceId;
 use model::azure::PrivateLinkService;
 use model::report::Finding;

@@ -683,6 +683,27 @@ fn where_the_owner_is_not_known_the_service_of_the_frontend_is_asked() {
     assert_eq!(verbs(&way)[..2], goes);
 }
 
+/// Its finalizers were stripped, and it went: the operator is asked.
+#[test]
+fn what_others_are_connected_to_stays_when_its_service_is_gone_without_being_released() {
+    let mut world = connected(ConnectionState::Connected);
+    let gone = world.kubernetes.services.remove(&uid(1)).expect("it was there");
+    let found = |world: &World, service: &Service| bereft(world, &policy(), service);
+    let makers: BTreeSet<Arc<str>> = [Arc::from(uid(1).base_name())].into();
+    assert_eq!(found(&world, &gone), Some(makers));
+    let agreed = service(1, &[INTERNAL, ASKED, (annotation::DISCONNECT, "true")]);
+    assert_eq!(found(&world, &agreed), None);
+    assert_eq!(found(&world, &service(3, &[INTERNAL, ASKED])), None, "it has none");
+    assert_eq!(found(&connected(ConnectionState::Other), &gone), None);
+    // Another Service goes on with it.
+    let mut shared = connected(ConnectionState::Connected);
+    let heir = service(2, &[INTERNAL, ASKED]);
+    tags::set(link(&mut shared).tags.get_or_insert_default(), tags::OWNER, "default/web-2");
+    assert!(found(&shared, &heir).is_some(), "it was the last on it");
+    shared.kubernetes.services.insert(heir.uid.clone(), Arc::new(heir));
+    assert_eq!(found(&shared, &gone), None);
+}
+
 #[test]
 fn who_shares_the_frontend_takes_over_by_the_tag() {
     let other = [ASKED, ("azure-pls-fqdns", "b.example")];

@@ -1,11 +1,11 @@
 //! Who gets what a security group, and the ledger of what is open in it, have room for.
 
 use super::room::{RULES, full};
+use super::{WantedRule, holder};
 use crate::ask::limit::PREFIXES;
 use crate::claim::Refusal;
 use crate::claim::share::{Scarce, Shortage, namespace, namespaces, turns};
 use crate::draft::Draft;
-use crate::shape::security_group::{WantedRule, holder};
 use model::ServiceUid;
 use model::azure::SecurityGroup;
 use model::ledger::{Holder, encode};

@@ -5,7 +5,7 @@
 //! nor can a new one of a gateway service whose new addresses Azure has refused.
 
 use super::number::Number;
-use super::slices::waiting;
+use super::unready::waiting;
 use super::{DiffTracker, Standing, tenancy};
 use crate::ask::rules::NO_BACKENDS;
 use model::kubernetes::{Endpoint, EndpointSlice, GatedPod, Readiness};

@@ -21,6 +21,7 @@ mod seen;
 mod sides;
 mod slices;
 mod tenancy;
+mod unready;
 
 pub(crate) use seen::Spot;
 

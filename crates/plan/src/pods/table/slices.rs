@@ -7,9 +7,10 @@ use super::backing::Backing;
 use super::claims::{Claim, Kind};
 use super::number::Number;
 use super::offers::offer;
+use super::unready::{Waiting, pods_behind, waiting};
 use super::{DiffTracker, Held, Moved, Standing, changed, tenancy};
 use crate::own::pod_names;
-use model::kubernetes::{Endpoint, EndpointSlice, GatedPod, Others, Readiness};
+use model::kubernetes::{Endpoint, EndpointSlice, GatedPod, Readiness};
 use model::{Family, NodeName, ServiceName, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -225,45 +226,9 @@ impl DiffTracker {
     }
 }
 
-/// The Pods that a slice lists as not ready.
-fn pods_behind(slice: &EndpointSlice) -> impl Iterator<Item = ServiceName> + '_ {
-    let namespace = &slice.name.namespace;
-    slice
-        .unready
-        .iter()
-        .map(|(_, pod)| ServiceName { namespace: Arc::clone(namespace), name: Arc::clone(pod) })
-}
-
 /// What a slice lists.
 #[derive(Default)]
 struct Wanted {
     places: Vec<(IpAddr, Option<Number>)>,
     vouched: BTreeSet<IpAddr>,
-}
-
-/// Addresses of Pods that are not ready.
-pub(super) struct Waiting {
-    /// Those that Pods which are watched say are theirs.
-    vouched: BTreeSet<IpAddr>,
-    /// Those of them that are not ready only because they wait for their place in the gateway.
-    pub(super) holds: BTreeSet<IpAddr>,
-}
-
-pub(super) fn waiting(
-    slice: &EndpointSlice,
-    gated: &BTreeMap<ServiceName, Arc<GatedPod>>,
-) -> Waiting {
-    let mut waiting = Waiting { vouched: BTreeSet::new(), holds: BTreeSet::new() };
-    for (pod, (address, _)) in pods_behind(slice).zip(&slice.unready) {
-        let Some(pod) = gated.get(&pod).filter(|pod| pod.addresses.contains(address)) else {
-            continue;
-        };
-        if pod.others != Others::Over {
-            waiting.vouched.insert(*address);
-        }
-        if pod.others == Others::Hold {
-            waiting.holds.insert(*address);
-        }
-    }
-    waiting
 }

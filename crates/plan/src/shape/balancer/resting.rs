@@ -4,14 +4,14 @@
 
 use super::{Build, seat_wait};
 use crate::ask::Intent;
+use crate::claim::choice::Chosen;
 use crate::claim::contest;
-use crate::claim::holder::{self, Address};
+use crate::claim::holder::{self, Address, Place};
 use crate::draft::{Draft, Stance};
+use crate::own::finalizer::is_claimed;
 use crate::own::name;
-use crate::shape::frontend::Place;
 use crate::shape::memory::Held;
-use crate::shape::public_ip::{self, Chosen};
-use crate::tell::kubernetes::is_claimed;
+use crate::shape::public_ip;
 use model::azure::FrontendAddress;
 use model::{Family, ServiceUid};
 use std::sync::Arc;
@@ -46,8 +46,8 @@ impl Build<'_> {
     /// Whether its public IPs are on no other load balancer, and nothing has to happen before
     /// anything is put on this one.
     fn is_free(&self, draft: &Draft<'_>, intent: &Intent, chosen: &Chosen, held: &Held) -> bool {
-        let Self { seats, movers, drafted, .. } = self;
-        let place = Place { seats, chosen, balancer: self.view(), movers, drafted };
+        let Self { seats, drafted, .. } = self;
+        let place = Place { seats, chosen, balancer: self.view(), drafted };
         let mut addresses = held.ips.iter().map(|(_, id, _)| Address::Public(id.clone()));
         seat_wait(draft, self).is_none()
             && addresses.all(|at| holder::elsewhere(draft, &place, intent, &at).is_none())

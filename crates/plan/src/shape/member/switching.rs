@@ -1,14 +1,11 @@
 //! Pools that change between NICs and addresses.
 
 use super::sources::{sources, unread};
-use super::{
-    Aim, Target, cards, changes, is_deleted, is_for, is_in, is_kept_out, machine, models, set_of,
-};
+use super::{Aim, Target, cards, changes, is_deleted, is_in, is_kept_out, machine, models, set_of};
 use crate::claim::placement::Placement;
 use crate::draft::{Draft, PATIENCE};
-use crate::order::bridge;
 use crate::own::name;
-use crate::shape::pool;
+use crate::standing::pool::{self, is_led_to};
 use model::azure::{LoadBalancer, MemberState, Pool, PoolMember, Sku};
 use model::kubernetes::Membership;
 use model::plan::{Action, Change};
@@ -76,14 +73,14 @@ pub(crate) fn is_joinable(draft: &Draft<'_>, balancer: &ResourceId) -> bool {
     };
     let joins = |id: ResourceId| {
         if let Some(set) = set_of(&id) {
-            let is_its = is_for(draft.policy, balancer, Some(set.name()));
+            let is_its = name::is_for_set(draft.policy, balancer, Some(set.name()));
             return is_its && is_usable(azure.scale_set_vms.get(&set), &id);
         }
         let machine = azure.virtual_machines.known().and_then(|all| all.get(&id));
         machine.is_some_and(|machine| {
             let set = machine.set.as_ref().map(ResourceId::name);
             let nics = Some(&azure.network_interfaces);
-            let is_its = is_for(draft.policy, balancer, set);
+            let is_its = name::is_for_set(draft.policy, balancer, set);
             is_its && machine.nic.as_ref().is_some_and(|nic| is_usable(nics, nic))
         })
     };
@@ -129,7 +126,7 @@ pub(super) fn may_leave(
     id: &ResourceId,
     pool: &Pool,
 ) -> bool {
-    !pool.addresses.is_empty() || !bridge::is_led_to(draft, balancer, id)
+    !pool.addresses.is_empty() || !is_led_to(draft, balancer, id)
 }
 
 /// Lets Azure turn pools of NICs into pools of addresses, where the config asks for it.

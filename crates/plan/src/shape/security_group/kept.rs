@@ -1,12 +1,14 @@
 //! What stays open for Services that keep what they have: those that are refused or set aside,
 //! those about which something has to be read first, and those that do not carry our finalizer yet.
 
-use super::super::{frontend, pool};
-use super::{Book, is_managed};
+use super::super::pool;
+use super::Book;
 use crate::claim::placement::{self, Assignment, Backends, Placement};
 use crate::claim::security_group::room::is_crowded;
 use crate::draft::{Case, Draft, Stance};
-use crate::tell::kubernetes::is_claimed;
+use crate::own::finalizer::is_claimed;
+use crate::own::security_rule::is_managed;
+use crate::standing::frontend;
 use model::azure::{Frontend, FrontendAddress, LoadBalancer, Rule, SecurityGroup, SecurityRule};
 use model::kubernetes::{Node, NodeRole, Service};
 use model::policy::PoolKind;

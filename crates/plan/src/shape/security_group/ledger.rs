@@ -5,12 +5,12 @@
 //! destination of ours that no Service wants is closed, and leaves the ledger once the group is
 //! read without it and no write that opens it can still be on its way.
 
-use super::super::frontend;
-use super::{WantedRule, is_managed};
-use crate::ask::FloatingIp;
 use crate::claim::placement::Placement;
+use crate::claim::security_group::{WantedRule, holder};
 use crate::draft::Draft;
+use crate::own::security_rule::is_managed;
 use crate::own::{self, Whose};
+use crate::standing::frontend;
 use model::ServiceUid;
 use model::azure::{Provisioning, PublicIp, SecurityGroup, SecurityRule};
 use model::ledger::{Destinations, Holder, Ledger, LedgerWrite};
@@ -206,17 +206,6 @@ impl<'d> Book<'d> {
         let write = LedgerWrite { revision, planned_on, destinations, adopted };
         (lacks || forgets).then_some(write)
     }
-}
-
-/// On whose account a Service has an address open: nodes are many, and every Service that leads to
-/// them has the same ones open.
-pub(crate) fn holder(draft: &Draft<'_>, uid: &ServiceUid, address: IpAddr) -> Holder {
-    let intent = draft.cases.get(uid).and_then(|case| case.intent());
-    let to_nodes = intent.is_some_and(|intent| {
-        let translated = intent.rule_options.floating_ip == FloatingIp::Disabled;
-        translated && !intent.additional.contains(&address)
-    });
-    if to_nodes { Holder::Node } else { Holder::Service(uid.clone()) }
 }
 
 /// Addresses that rules of ours lead to, those that deny included.

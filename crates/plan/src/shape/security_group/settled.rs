@@ -3,8 +3,9 @@
 use super::kept::Kept;
 use super::ledger::Book;
 use super::wanted::Wanted;
-use super::{WantedRule, is_managed};
+use crate::claim::security_group::WantedRule;
 use crate::draft::Draft;
+use crate::own::security_rule::is_managed;
 use model::azure::{Provisioning, SecurityGroup, SecurityRule};
 use model::ledger::Ledger;
 use std::collections::BTreeMap;

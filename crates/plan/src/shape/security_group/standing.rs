@@ -1,15 +1,15 @@
 //! Frontends that Services have in Azure now, to which rules are to lead.
 
 use crate::ask::Intent;
+use crate::claim::choice::Chosen;
 use crate::claim::holder::keepers;
 use crate::claim::placement::{Assignment, Placement};
 use crate::draft::{Draft, Stance};
 use crate::own::name;
 use crate::own::name::is_of;
 use crate::own::parts::View;
-use crate::shape::frontend;
 use crate::shape::memory::{Held, Memory};
-use crate::shape::public_ip::Chosen;
+use crate::standing::frontend;
 use model::azure::{Frontend, FrontendAddress};
 use model::{Family, ServiceUid};
 use std::collections::BTreeMap;
@@ -57,6 +57,11 @@ pub(crate) struct Standing<'d> {
     pub text: Arc<str>,
     /// The Service that it is named after, another, stays on it.
     is_claimed: bool,
+}
+
+/// The families of a Service of which it has none.
+pub(crate) fn missing(intent: &Intent, standing: &BTreeMap<Family, Standing<'_>>) -> Vec<Family> {
+    intent.families.iter().copied().filter(|family| !standing.contains_key(family)).collect()
 }
 
 impl Standing<'_> {

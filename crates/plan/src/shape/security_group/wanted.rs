@@ -2,11 +2,13 @@
 
 use super::super::pool;
 use super::standing::{Standing, Standings};
-use super::{Shape, WantedRule};
 use crate::ask::{DenyAll, FloatingIp, Intent, SecurityRules};
 use crate::claim::placement::{self, Backends, Placement};
+use crate::claim::security_group::{Shape, WantedRule};
 use crate::draft::{Draft, Stance};
-use crate::tell::kubernetes::is_claimed;
+use crate::own::finalizer::is_claimed;
+use crate::own::name::pool_of;
+use crate::standing::pool::kind;
 use model::azure::Access;
 use model::policy::PoolKind;
 use model::{Family, Protocol};
@@ -24,7 +26,7 @@ fn node_addresses(
 ) -> BTreeSet<IpAddr> {
     let mut found = BTreeSet::new();
     for (id, seats) in placement.balancers.iter().filter(|(_, s)| s.has(&intent.uid)) {
-        let name = pool::of(draft.policy, intent, family);
+        let name = pool_of(draft.policy, intent, family);
         let balancer = draft.balancer(id);
         let pools = balancer.into_iter().flat_map(|b| &b.pools);
         let own = pools.filter(|p| p.name.eq_ignore_ascii_case(&name));
@@ -33,7 +35,7 @@ fn node_addresses(
         found.extend(held.filter(|address| !let_go.contains(address)));
         // Where the pool holds addresses, one is opened once it is in it: its probe has to succeed
         // first, which takes longer than the rule.
-        if pool::kind(draft, id) == PoolKind::NodeIp {
+        if kind(draft, id) == PoolKind::NodeIp {
             continue;
         }
         let (nodes, control) = match (seats.local.get(&intent.uid), &seats.backends) {

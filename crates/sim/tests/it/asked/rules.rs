@@ -233,7 +233,8 @@ fn probes_that_cannot_be() {
 }
 
 /// [probes] A Local Service's one probe is under all its rules, UDP included; a port with a probe
-/// port of its own has its own, one without probe has none.
+/// port of its own has its own, and so has one that is to be probed more or less often; one without
+/// probe has none.
 #[test]
 fn probes_of_a_local_service() {
     let mut s = stage(&json!({"clusterServiceLoadBalancerHealthProbeMode": "shared"}));
@@ -251,13 +252,14 @@ fn probes_of_a_local_service() {
     );
     is(
         &s.lines(&RULES),
-        "rule <web>-TCP-80 Tcp 80->80 from <web> to kubernetes probe <web>-TCP-32000 idle 4 \
-            Default float reset no-snat
+        "rule <web>-TCP-80 Tcp 80->80 from <web> to kubernetes probe <web>-TCP-80 idle 4 Default \
+            float reset no-snat
         rule <web>-UDP-53 Udp 53->53 from <web> to kubernetes probe <web>-TCP-32000 idle 4 \
             Default float no-snat
         rule <web>-TCP-81 Tcp 81->81 from <web> to kubernetes probe <web>-TCP-81 idle 4 Default \
             float reset no-snat
         rule <web>-TCP-82 Tcp 82->82 from <web> to kubernetes idle 4 Default float reset no-snat
+        probe <web>-TCP-80 Http:32000/healthz every 9 x2
         probe <web>-TCP-32000 Http:32000/healthz every 6 x4
         probe <web>-TCP-81 Http:30082/ every 6 x2",
     );

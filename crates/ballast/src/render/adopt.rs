@@ -1,0 +1,51 @@
+//! What handing public IPs over comes to.
+
+use super::plan::{ChangeView, changes, render_changes};
+use crate::output::{Ink, Paint};
+use explain::adoption::Adoption;
+use explain::forecast::Forecast;
+use model::World;
+use serde::Serialize;
+
+/// What `ballast adopt -o json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AdoptionDocument {
+    /// What is written now: tags of public IPs.
+    pub changes: Vec<ChangeView>,
+    /// What the controller writes once it has seen the tags.
+    pub then: Vec<ChangeView>,
+    /// The Services that use the public IPs.
+    pub services: Vec<String>,
+}
+
+impl AdoptionDocument {
+    /// Of what was found.
+    #[must_use]
+    pub fn of(found: &Adoption, world: &World) -> Self {
+        let now = Forecast { changes: found.changes.clone(), ..Forecast::default() };
+        Self {
+            changes: changes(&now, world),
+            then: changes(&found.then, world),
+            services: found.users.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// The whole text.
+#[must_use]
+pub fn render(document: &AdoptionDocument, paint: Paint) -> String {
+    let mut text = render_changes(&document.changes, paint);
+    if !document.then.is_empty() {
+        text.push_str(&format!("\n{}\n", paint.ink(Ink::Bold, "Ballast then writes:")));
+        text.push_str(&render_changes(&document.then, paint));
+    }
+    let names: Vec<&str> = document.changes.iter().map(|change| change.name.as_str()).collect();
+    let (names, services) = (names.join(", "), document.services.join(", "));
+    let last = match document.services.len() {
+        1 => format!("with Service {services}"),
+        _ => format!("with the last of the Services {services}"),
+    };
+    text.push_str(&format!("\nFrom then on Ballast deletes {names} {last}.\n"));
+    text
+}

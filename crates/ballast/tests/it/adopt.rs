@@ -1,0 +1,97 @@
+//! `ballast adopt`: a BYO public IP becomes Ballast's.
+
+use crate::support::{Emulators, ballast, http, outcome, wait_for};
+use serde_json::{Value, json};
+use std::process::Stdio;
+
+const BYO: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/providers/\
+                   Microsoft.Network/publicIPAddresses/byo?api-version=2024-05-01";
+const NAME: &str = "service.beta.kubernetes.io/azure-pip-name";
+
+fn tags(emulators: &Emulators) -> Value {
+    http(&emulators.azure, "GET", BYO, None).1["tags"].clone()
+}
+
+/// A Service on the public IP.
+fn create(emulators: &Emulators, name: &str, port: u16) {
+    let service = json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": name, "namespace": "default", "annotations": {NAME: "byo"}},
+        "spec": {"type": "LoadBalancer", "ports": [{"port": port}]}});
+    let path = "/api/v1/namespaces/default/services";
+    assert_eq!(http(&emulators.kube, "POST", path, Some(&service)).0, 201);
+    emulators.address_of(name);
+}
+
+fn delete(emulators: &Emulators, name: &str) {
+    let path = format!("/api/v1/namespaces/default/services/{name}");
+    assert_eq!(http(&emulators.kube, "DELETE", &path, None).0, 200);
+    wait_for("the deletion", || (http(&emulators.kube, "GET", &path, None).0 == 404).then_some(()));
+}
+
+#[test]
+fn an_operator_hands_a_public_ip_over_and_it_goes_with_its_last_service() {
+    let emulators = Emulators::start();
+    let ip = json!({"location": "eastus", "sku": {"name": "Standard"}, "tags": {"team": "net"},
+        "properties": {"publicIPAllocationMethod": "Static", "publicIPAddressVersion": "IPv4"}});
+    let (code, answer) = http(&emulators.azure, "PUT", BYO, Some(&ip));
+    assert!(code < 300, "{answer}");
+    let (controller, pages) = emulators.controller_with(&["--check-interval", "1"]);
+    create(&emulators, "web", 80);
+    create(&emulators, "second", 81);
+    let address = emulators.address_of("web");
+    assert_eq!(emulators.address_of("second"), address);
+    wait_for("the end of the writes", || {
+        let (_, status) = http(&pages, "GET", "/status", None);
+        let all = status["services"].as_array()?.clone();
+        all.iter().all(|s| s["state"] == "programmed").then_some(())
+    });
+
+    let (code, out, err) = emulators.run(&["adopt", "web", "--dry-run"]);
+    assert!(code == 0 && out.starts_with("~ change public IP byo in rg"), "{out}{err}");
+    let last = "From then on Ballast deletes byo with the last of the Services default/second, \
+                default/web.";
+    assert!(out.contains("k8s-azure-service") && out.contains(last), "{out}");
+    assert!(!out.contains("Ballast then writes"), "{out}");
+    // Without a terminal there is no answer.
+    let mut command = ballast();
+    command.args(emulators.words(&["adopt", "web"])).stdin(Stdio::null());
+    let (code, _, err) = outcome(command.output().unwrap());
+    assert!(code == 64 && err.contains("no confirmation is possible"), "{code} {err}");
+    // What another Service holds is not handed over with this one.
+    let (code, _, err) = emulators.run(&["adopt", "second", "--yes"]);
+    let holder = "public IP byo is held by Service default/web";
+    assert!(code == 1 && err.contains(holder), "{code} {err}");
+    assert_eq!(tags(&emulators), json!({"team": "net"}));
+
+    let (code, out, err) = emulators.run(&["adopt", "web", "--yes", "-o", "json"]);
+    assert!(code == 0 && err.contains("PUT publicIPAddresses/byo: done"), "{out}{err}");
+    let document: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(document["services"], json!(["default/second", "default/web"]), "{out}");
+    let adopted = json!({"team": "net", "k8s-azure-cluster-name": "kubernetes",
+        "k8s-azure-service": "default/web,default/second"});
+    assert_eq!(tags(&emulators), adopted);
+    let (code, _, err) = emulators.run(&["adopt", "web", "--yes"]);
+    assert!(code == 1 && err.contains("is Ballast's already"), "{code} {err}");
+    let (code, out, err) = emulators.run(&["plan", "--exit-code"]);
+    assert_eq!(code, 0, "{out}{err}");
+
+    delete(&emulators, "web");
+    assert_eq!(emulators.address_of("second"), address);
+    delete(&emulators, "second");
+    let gone = || (http(&emulators.azure, "GET", BYO, None).0 == 404).then_some(());
+    wait_for("the end of the public IP", gone);
+    assert_eq!(controller.terminate(), 0);
+}
+
+#[test]
+fn a_service_on_a_public_ip_of_ballasts_has_nothing_to_hand_over() {
+    let emulators = Emulators::start();
+    let (controller, _) = emulators.controller();
+    emulators.create_service("web");
+    emulators.address_of("web");
+    let (code, _, err) = emulators.run(&["adopt", "web", "--yes"]);
+    assert!(code == 1 && err.contains("is Ballast's already"), "{code} {err}");
+    let (code, _, err) = emulators.run(&["adopt", "none", "--yes"]);
+    assert!(code == 64 && err.contains("no Service of type LoadBalancer"), "{code} {err}");
+    assert_eq!(controller.terminate(), 0);
+}

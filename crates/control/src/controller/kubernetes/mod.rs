@@ -1,0 +1,7 @@
+//! Writes in Kubernetes are sent and answered, and times go by there.
+
+mod drains;
+mod gates;
+mod ledger;
+mod moves;
+mod objects;

@@ -1,0 +1,463 @@
+//! Follows writes to their end.
+
+use crate::backoff;
+use crate::controller::Controller;
+use crate::effect::NoticeKind;
+use crate::lanes::lane::{Acknowledged, Lane, Outcome, Pending, Stage, Work};
+use crate::lanes::tables;
+use crate::reads::{BUSY_MS, LONGEST_BUSY_MS, UNFOLLOWED_MS, keep};
+use crate::request;
+use crate::trouble::Failure;
+use arm::error::{ArmError, ErrorKind};
+use arm::operation::Step;
+use arm::{Answer, Method, Reply};
+use model::azure::{Provisioning, Sku};
+use model::kubernetes::{Deletion, POD_FINALIZER, Pod};
+use model::plan::{Action, Change, Resource};
+use model::report::{ServiceReport, State, Wait, short};
+use model::{ResourceId, ServiceUid};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Writes in a row that may find another ETag before there are pauses: a resource whose ETag
+/// never fits is not read and written without end.
+const STALE: u32 = 2;
+
+impl Controller {
+    /// An answer to a lane's call.
+    pub(crate) fn advance_lane(&mut self, id: &ResourceId, answer: &Answer, now_ms: u64) {
+        let Some(work) = self.lanes.all.get_mut(id).and_then(|l| l.work.as_mut()) else { return };
+        match &mut work.stage {
+            Stage::Operating(operation) => {
+                // That a write is under way is a fact; that it still is, is none.
+                self.planning.dirty |= !operation.is_accepted();
+                match operation.advance(answer) {
+                    Step::Poll { request, after_ms } => {
+                        work.pending =
+                            Pending::Poll { request, at_ms: now_ms + after_ms, held_ms: 0 };
+                    }
+                    Step::ReadBack { request } => self.call_lane(id, request, now_ms),
+                    Step::Done { body } => self.succeeded(id, body, now_ms),
+                    Step::Failed(error) => self.failed(id, &error, now_ms),
+                }
+            }
+            Stage::Verifying | Stage::Rereading(_) => self.reread(id, answer, now_ms),
+        }
+    }
+
+    fn succeeded(&mut self, id: &ResourceId, body: Option<Value>, now_ms: u64) {
+        self.planning.dirty = true;
+        let contract = self.contract();
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
+        let Some(work) = lane.work.as_mut() else { return };
+        self.observers.tally.write_ended(id, None);
+        let took = now_ms.saturating_sub(work.sent_ms);
+        let text = format!("{} done in {took} ms", describe(&work.change));
+        let (causes, correlation) = (work.change.causes.clone(), work.correlation.clone());
+        let (sent_ms, table) = (work.sent_ms, tables::is_table(&work.change.action));
+        let read = match &work.stage {
+            Stage::Operating(operation) if operation.has_read() => Read::Back,
+            _ => Read::NotYet,
+        };
+        let verify = must_verify(&work.change, body.as_ref(), read);
+        if verify {
+            work.stage = Stage::Verifying;
+            lane.members_shown = self.lanes.member_writes;
+            let read = request::of_read(contract, id, correlation.clone());
+            self.call_lane(id, read, now_ms);
+        } else {
+            let Some(work) = lane.work.take() else { return };
+            self.store(&work.change, body);
+            self.touch(&work.change.action, now_ms);
+            self.widen_table_search(id, &work.change.action);
+            self.end(id, Some(work.change.action), now_ms);
+        }
+        self.record_done(&correlation, now_ms);
+        self.say(now_ms, NoticeKind::Answered, &causes, text, Some(correlation));
+        self.acquit(id, &causes);
+        // A search on a table has gone on already.
+        if !table {
+            self.pass_search(id, &causes, sent_ms);
+        }
+    }
+
+    /// Stores what a write has come to.
+    fn store(&mut self, change: &Change, body: Option<Value>) {
+        // Each gives the load balancers that it is about another ETag.
+        if let Action::Put {
+            after: Resource::PoolMember(_) | Resource::PrivateLinkService(_),
+            ..
+        }
+        | Action::Delete { before: Resource::PrivateLinkService(_) } = &change.action
+        {
+            self.lanes.member_writes += 1;
+        }
+        let (azure, policy) = (&mut self.world.azure, &self.policy);
+        let unreadable = match (&change.action, body) {
+            (Action::Put { .. }, Some(body)) => {
+                observe::azure::apply_resource(azure, policy, &change.target, &body).is_err()
+            }
+            (Action::Delete { .. } | Action::DeleteChild, _) => {
+                observe::azure::remove(azure, &change.target);
+                self.look_at_released();
+                false
+            }
+            (Action::UpdateServices(update), _) => {
+                observe::azure::apply_services_update(azure, update);
+                false
+            }
+            (Action::UpdateLocations(update), _) => {
+                observe::azure::apply_locations_update(azure, update);
+                false
+            }
+            (Action::MigratePools { .. } | Action::Put { .. }, _) => false,
+        };
+        if unreadable {
+            self.reread_everything();
+        }
+    }
+
+    fn end(&mut self, id: &ResourceId, done: Option<Action>, now_ms: u64) {
+        if let Some(action) = &done {
+            self.confirm_written(id, action);
+        }
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
+        lane.work = None;
+        lane.overruled = false;
+        lane.hidden = false;
+        lane.ended_ms = Some(now_ms);
+        let Some(action) = done else {
+            lane.last = None;
+            return;
+        };
+        // Whether Azure keeps what it did not keep before shows when it is planned on.
+        if !lane.last.as_ref().is_some_and(|last| last.lost && last.is(&action)) {
+            lane.recover();
+        }
+        lane.last = Some(Acknowledged { action, lost: false });
+    }
+
+    /// The resource was read after a write.
+    fn reread(&mut self, id: &ResourceId, answer: &Answer, now_ms: u64) {
+        self.planning.dirty = true;
+        let contract = self.contract();
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
+        let Some(work) = lane.work.take() else { return };
+        let reply = match answer {
+            Answer::Reply(reply) if is_told(reply) => reply,
+            Answer::Reply(_) | Answer::Fault(_) => {
+                let error = match answer {
+                    Answer::Reply(reply) => ArmError::of_reply(reply),
+                    Answer::Fault(fault) => ArmError::of_fault(Method::Get, fault),
+                };
+                self.reread_failed(id, work, &error, now_ms);
+                return;
+            }
+        };
+        match (&reply.body, reply.status) {
+            (Some(body), 200) if is_undecided(&work, body, now_ms) => {
+                let passed_ms = now_ms - work.sent_ms;
+                let pause_ms = passed_ms.div_ceil(4).clamp(BUSY_MS, LONGEST_BUSY_MS);
+                lane.look_again(contract, id, work, now_ms + pause_ms);
+                return;
+            }
+            (Some(body), 200) => {
+                let azure = &mut self.world.azure;
+                if observe::azure::apply_resource(azure, &self.policy, id, body).is_err() {
+                    self.reread_everything();
+                }
+            }
+            _ => {
+                observe::azure::remove(&mut self.world.azure, id);
+            }
+        }
+        let verified = matches!(work.stage, Stage::Verifying);
+        self.end(id, verified.then_some(work.change.action), now_ms);
+    }
+
+    /// Not knowing is no reason to guess: read again in a while. What others do until then cannot
+    /// be told from what the write has come to, but by what it asked for.
+    fn reread_failed(&mut self, id: &ResourceId, work: Work, error: &ArmError, now_ms: u64) {
+        let contract = self.contract();
+        let stage = match work.stage {
+            Stage::Rereading(outcome) => Stage::Rereading(outcome),
+            Stage::Operating(_) | Stage::Verifying => {
+                self.note_sent(id, &work.change.action);
+                Stage::Rereading(Outcome::Not)
+            }
+        };
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
+        let failure = Failure::of_read(format!("GET {}", short(id)), error);
+        lane.note(failure, &work.change.causes, now_ms);
+        let times = if error.kind == ErrorKind::Throttled {
+            lane.turned_away += 1;
+            lane.turned_away
+        } else {
+            lane.retry.count()
+        };
+        let at_ms = now_ms + backoff::after(times, None);
+        lane.look_again(contract, id, Work { stage, ..work }, at_ms);
+    }
+
+    fn failed(&mut self, id: &ResourceId, error: &ArmError, now_ms: u64) {
+        self.planning.dirty = true;
+        self.observers.counts.failures += 1;
+        self.observers.tally.write_ended(id, Some(error.kind));
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
+        let Some(work) = lane.work.take() else { return };
+        let outcome = outcome(&work, error.kind);
+        lane.last = None;
+        lane.hidden = false;
+        let overruled = std::mem::take(&mut lane.overruled);
+        if outcome.is_some() {
+            lane.ended_ms = Some(now_ms);
+        } else if overruled {
+            // A write that changed nothing is no reason to doubt a list.
+            self.read_known_again(|need| keep::covers(need, id));
+        }
+        if outcome == Some(Outcome::Open) {
+            self.note_sent(id, &work.change.action);
+        }
+        self.observers.latencies.failed(&work.addresses);
+        self.record_failed(&work.correlation, error, now_ms);
+        let text = format!("{} failed: {error}", describe(&work.change));
+        let correlation = work.correlation.clone();
+        self.say(now_ms, NoticeKind::Failed, &work.change.causes, text, Some(correlation));
+        let mut read_ms = now_ms;
+        match error.kind {
+            ErrorKind::Stale if !tables::is_table(&work.change.action) => {
+                read_ms = self.outrun(id, &work, error, now_ms);
+            }
+            ErrorKind::Refused => self.refused(id, &work, error, now_ms),
+            ErrorKind::Throttled => self.throttled(id, &work, error, now_ms),
+            ErrorKind::Missing => {
+                self.forget_lists(id);
+                self.back_off(id, &work, error, now_ms);
+            }
+            ErrorKind::Stale
+            | ErrorKind::Unreachable
+            | ErrorKind::Busy
+            | ErrorKind::Locked
+            | ErrorKind::Forbidden
+            | ErrorKind::Transient
+            | ErrorKind::Ambiguous => self.back_off(id, &work, error, now_ms),
+        }
+        if let Some(outcome) = outcome {
+            self.read_again(id, work, outcome, (read_ms, now_ms));
+        }
+    }
+
+    fn back_off(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) {
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
+        lane.turned_away = 0;
+        if error.kind == ErrorKind::Locked {
+            lane.retry.count_at_least(backoff::BEFORE_LOCK);
+        }
+        lane.retry.failed(error.retry_after_ms, now_ms);
+        lane.note(Failure::of_write(&work.change.action, id, error), &work.change.causes, now_ms);
+    }
+
+    /// Azure has too many requests. The budget is closed for as long as Azure says; where it says
+    /// nothing, the pause grows with each attempt.
+    fn throttled(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) {
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
+        let asked = error.retry_after_ms;
+        lane.turned_away += u32::from(asked.is_none());
+        let times = if asked.is_none() { lane.turned_away } else { 1 };
+        lane.retry.put_off(now_ms + backoff::after(times, asked));
+        lane.note(Failure::of_write(&work.change.action, id, error), &work.change.causes, now_ms);
+    }
+
+    /// Another's write came first. When the resource is read, to be planned on again at once: after
+    /// a pause where that happens again and again. A pause between the read and the write would let
+    /// yet another come first, and a resource that is changed all the time would never be written.
+    fn outrun(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) -> u64 {
+        let Some(lane) = self.lanes.all.get_mut(id) else { return now_ms };
+        lane.turned_away += 1;
+        if lane.turned_away <= STALE {
+            return now_ms;
+        }
+        lane.note(Failure::of_write(&work.change.action, id, error), &work.change.causes, now_ms);
+        now_ms + backoff::after(lane.turned_away, error.retry_after_ms)
+    }
+
+    /// Reads the resource at a time, before anything else is done with it.
+    fn read_again(
+        &mut self,
+        id: &ResourceId,
+        work: Work,
+        outcome: Outcome,
+        (at_ms, now_ms): (u64, u64),
+    ) {
+        if tables::is_table(&work.change.action) {
+            self.forget_tables();
+            return;
+        }
+        let contract = self.contract();
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
+        let stage = Stage::Rereading(outcome);
+        lane.look_again(contract, id, Work { stage, ..work }, at_ms);
+        self.wake_lane(id, now_ms);
+    }
+
+    /// Azure refuses the write: some Service's part in it is wrong.
+    fn refused(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) {
+        self.forget_lists(id);
+        // The tables were not as we thought: once they are read, the write is another one.
+        let first = self.lanes.all.get(id).is_none_or(|lane| lane.retry.failures() == 0);
+        if first && tables::is_still_mapped(error) {
+            self.back_off(id, work, error, now_ms);
+            return;
+        }
+        // What was refused is not what its owner asks for any more: that is tried at once.
+        let changed = |uid: &ServiceUid| self.lanes.is_changed_since(uid, work.sent_ms);
+        if !work.change.causes.is_empty() && work.change.causes.iter().all(changed) {
+            return;
+        }
+        let deletes = matches!(work.change.action, Action::Delete { .. } | Action::DeleteChild);
+        if deletes || !self.blame(id, work, error, now_ms) {
+            self.back_off(id, work, error, now_ms);
+        }
+    }
+
+    fn nothing_waits_for_lists(&self) -> bool {
+        let ends = |pod: &Pod| {
+            pod.deletion == Deletion::Requested && pod.finalizers.contains(POD_FINALIZER)
+        };
+        let waits =
+            |s: &ServiceReport| s.state == State::Removing || s.waits.contains(&Wait::Listing);
+        !self.planning.report.services.values().any(|s| waits(s))
+            && !self.world.kubernetes.pods.values().any(|pod| ends(pod))
+    }
+
+    /// Lanes that are wholly free of work: for tests and the simulator.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.lanes.all.values().all(|l| l.work.is_none() && !l.retry.is_put_off())
+            && self.kubernetes.objects.values().all(|o| o.call.is_none())
+            && self.planning.plan.is_empty()
+            && (self.kubernetes.ledger.is_idle() || !self.has_ledger())
+            && self.world.holds.is_empty()
+            && self.planning.report.needs.is_empty()
+            && !self.is_reading()
+            && self.world.unseen.is_empty()
+            && self.wake_moves_ms().is_none()
+            && (self.world.inherited.is_empty() || self.nothing_waits_for_lists())
+    }
+
+    /// The change that is carried out under a correlation id.
+    #[must_use]
+    pub fn under_way(&self, correlation: &str) -> Option<&Change> {
+        let mut work = self.lanes.all.values().filter_map(|lane| lane.work.as_ref());
+        work.find(|work| work.correlation == correlation).map(|work| &work.change)
+    }
+
+    /// Resources that are being written, and since when.
+    pub fn writing(&self) -> impl Iterator<Item = (&ResourceId, u64)> {
+        self.lanes.all.iter().filter_map(|(id, lane)| Some((id, lane.work.as_ref()?.sent_ms)))
+    }
+
+    /// Why a resource's writes wait, and until when.
+    pub fn waiting(&self) -> impl Iterator<Item = (&ResourceId, String, Option<u64>)> {
+        self.lanes.all.iter().filter_map(|(id, lane): (_, &Lane)| {
+            Some((id, lane.trouble.as_ref()?.cause(), lane.retry.next_ms()))
+        })
+    }
+}
+
+/// Whether a resource was read after it was written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Read {
+    /// What is known of it is the answer to the write.
+    NotYet,
+    /// It was.
+    Back,
+}
+
+/// A load balancer is always read back: Azure is known to acknowledge a pool and lose it.
+/// Where the operation was polled to its end, that was its last answer.
+fn must_verify(change: &Change, body: Option<&Value>, read: Read) -> bool {
+    match &change.action {
+        Action::Put { after, .. } => {
+            // The pool of a container load balancer is empty: there is nothing to lose.
+            let pooled = matches!(after, Resource::LoadBalancer(b) if b.sku != Sku::Service);
+            body.is_none() || (pooled && read == Read::NotYet)
+        }
+        Action::MigratePools { .. } => true,
+        Action::Delete { .. }
+        | Action::DeleteChild
+        | Action::UpdateServices(_)
+        | Action::UpdateLocations(_) => false,
+    }
+}
+
+/// Whether the answer to a read tells how the resource is, or that there is none. A 200 without a
+/// body does not, and neither does a 404 that is about the subscription.
+fn is_told(reply: &Reply) -> bool {
+    match reply.status {
+        200 => reply.body.is_some(),
+        404 => ArmError::of_reply(reply).kind == ErrorKind::Missing,
+        _ => false,
+    }
+}
+
+/// Whether a resource that was read after a write of unknown outcome is still being changed.
+fn is_undecided(work: &Work, body: &Value, now_ms: u64) -> bool {
+    matches!(work.stage, Stage::Rereading(Outcome::Open))
+        && arm::body::read_provisioning(body) == Some(Provisioning::Busy)
+        && now_ms < work.sent_ms + UNFOLLOWED_MS
+}
+
+/// What is known of a failed write that may have changed the resource, or was planned on another
+/// state of it; nothing where it is as it was.
+fn outcome(work: &Work, kind: ErrorKind) -> Option<Outcome> {
+    let accepted = matches!(&work.stage, Stage::Operating(operation) if operation.is_accepted());
+    match kind {
+        _ if accepted => Some(Outcome::Open),
+        ErrorKind::Transient | ErrorKind::Ambiguous => Some(Outcome::Open),
+        ErrorKind::Stale => Some(Outcome::Not),
+        ErrorKind::Busy if !tables::is_table(&work.change.action) => Some(Outcome::Not),
+        _ => None,
+    }
+}
+
+/// A change in a few words.
+pub(crate) fn describe(change: &Change) -> String {
+    let name = short(&change.target);
+    let services = match change.causes.len() {
+        0 => String::new(),
+        1 => " for 1 Service".to_owned(),
+        n => format!(" for {n} Services"),
+    };
+    format!("{name}{services}")
+}
+
+impl Controller {
+    /// Names the Services that a refused write was made for, for a search.
+    pub(crate) fn batch(&self, causes: &BTreeSet<ServiceUid>) -> BTreeSet<ServiceUid> {
+        let held = |uid: &&ServiceUid| !self.world.holds.contains_key(*uid);
+        causes.iter().filter(held).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_an_answer_about_the_resource_tells_of_it() {
+        let reply = |status, body| Reply { status, body, ..Reply::default() };
+        let coded = |code: &str| Some(json!({"error": {"code": code, "message": "m"}}));
+        for (told, reply) in [
+            (true, reply(200, Some(json!({"id": "/r"})))),
+            (false, reply(200, None)),
+            (true, reply(404, None)),
+            (true, reply(404, coded("ResourceNotFound"))),
+            (false, reply(404, coded("SubscriptionNotFound"))),
+            (false, reply(500, None)),
+        ] {
+            assert_eq!(is_told(&reply), told, "{reply:?}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Writes, their causes and their answers are noted.
+
+use crate::controller::{Controller, Planning};
+use crate::observers::history::{self, WriteOutcome, WriteRecord};
+use arm::error::ArmError;
+use model::ServiceName;
+use model::kubernetes::Service;
+use model::plan::Change;
+use observe::KubernetesFact;
+use std::sync::Arc;
+
+impl Controller {
+    /// Azure writes since the start, as far as they are held, the first first.
+    pub fn history(&self) -> impl DoubleEndedIterator<Item = &Arc<WriteRecord>> {
+        self.observers.history.records()
+    }
+
+    /// A Service was edited, or is new.
+    pub(crate) fn note_edit(&mut self, old: Option<&Service>, new: &Service, now_ms: u64) {
+        self.observers.history.causes.edited(old, new, now_ms);
+    }
+
+    /// A fact is about to be applied that may be about a node.
+    pub(crate) fn note_nodes(&mut self, fact: &KubernetesFact) {
+        self.observers.history.causes.note_node(fact, &self.world.kubernetes);
+    }
+
+    /// What has been brought about is no cause of what follows.
+    pub(crate) fn close_causes(&mut self) {
+        let Planning { plan, report, .. } = &self.planning;
+        self.observers.history.causes.close(&self.world, plan, report);
+    }
+
+    /// A write is sent.
+    pub(crate) fn record_sent(
+        &mut self,
+        change: &Change,
+        method: &'static str,
+        correlation: &str,
+        now_ms: u64,
+    ) {
+        let lane = self.lanes.all.get(&change.target);
+        let attempt = lane.map_or(0, |lane| lane.retry.failures() + lane.turned_away) + 1;
+        let fields = history::of_action(&change.action);
+        let services = &self.world.kubernetes.services;
+        let drift = self.drift_of(&change.target);
+        let causes = self.observers.history.causes.of(change, &fields.shown, drift, services);
+        let mut services: Vec<ServiceName> = self.names_of(&change.causes).collect();
+        services.sort_unstable();
+        let record = WriteRecord {
+            number: self.observers.history.next_number(),
+            method,
+            target: change.target.clone(),
+            correlation: Arc::from(correlation),
+            attempt,
+            sent_ms: now_ms,
+            ended_ms: None,
+            outcome: WriteOutcome::UnderWay,
+            services: services.into(),
+            fields,
+            causes,
+        };
+        self.observers.history.push(record);
+    }
+
+    /// A write is done.
+    pub(crate) fn record_done(&mut self, correlation: &str, now_ms: u64) {
+        self.observers.history.end(correlation, WriteOutcome::Done, now_ms);
+    }
+
+    /// A write failed.
+    pub(crate) fn record_failed(&mut self, correlation: &str, error: &ArmError, now_ms: u64) {
+        self.observers.history.end(correlation, WriteOutcome::failed(error), now_ms);
+    }
+}

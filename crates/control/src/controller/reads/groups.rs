@@ -1,0 +1,110 @@
+//! Lists of resource groups that only Services name. Once no Service names the group the list is
+//! forgotten: every group that a Service ever named would be read for ever otherwise.
+//!
+//! # Guarantees
+//! - The controller goes on reading a list while a Service names the group, while the group holds
+//!   anything of this cluster's, or while a load balancer stands on a public IP of the group.
+//! - After that the controller reads the list for [`UNFOLLOWED_MS`] more: an operation of a former
+//!   leader may last that long.
+
+use crate::controller::Controller;
+use crate::reads::UNFOLLOWED_MS;
+use model::Group;
+use model::azure::{Frontend, FrontendAddress};
+use model::kubernetes::Service;
+use model::world::{Fact, Need};
+use plan::own::{Own, Whose};
+use std::sync::Arc;
+
+impl Controller {
+    /// Forgets a list whose read was answered, if the list has not been needed for long.
+    pub(crate) fn forget_unused(&mut self, need: &Need, now_ms: u64) {
+        let Some(group) = self.named_group(need) else { return };
+        let used = self.is_used(need, group);
+        let Some(read) = self.reads.store.get_mut(need) else { return };
+        if used {
+            read.unused_ms = None;
+            return;
+        }
+        let since_ms = *read.unused_ms.get_or_insert(now_ms);
+        if read.is_under_way() || now_ms < since_ms + UNFOLLOWED_MS {
+            return;
+        }
+        self.reads.store.remove(need);
+        let azure = &mut self.world.azure;
+        if matches!(need, Need::PrivateLinks(_)) {
+            azure.private_links.remove(group);
+        } else {
+            azure.public_ips.remove(group);
+        }
+        azure.absent_groups.remove(group);
+        self.planning.dirty = true;
+    }
+
+    /// Whether a Service, planning or a write needs the list of a group.
+    fn is_used(&self, need: &Need, group: &Group) -> bool {
+        let is_it = |text: &Arc<str>| {
+            let same = text.trim().eq_ignore_ascii_case(group.as_str());
+            same || (!text.is_ascii() && Group::new(text) == *group)
+        };
+        let names = |service: &Arc<Service>| service.annotations.values().any(is_it);
+        self.planning.report.needs.contains(need)
+            || self.world.kubernetes.services.values().any(names)
+            || self.lanes.all.keys().any(|id| id.is_in(group))
+            || self.holds_ours(group)
+    }
+
+    /// Whether anything of ours is in a group, or a load balancer stands on something in it.
+    fn holds_ours(&self, group: &Group) -> bool {
+        let azure = &self.world.azure;
+        let own = Own::new(&self.world, &self.policy);
+        let mut ips = azure.public_ips.get(group).into_iter().flat_map(Fact::each);
+        let mut links = azure.private_links.get(group).into_iter().flat_map(Fact::each);
+        let mut frontends = azure.balancers.each().flat_map(|balancer| &balancer.frontends);
+        let stands = |frontend: &Frontend| match &frontend.address {
+            FrontendAddress::Public(id) => id.is_in(group),
+            FrontendAddress::Private { .. } | FrontendAddress::Other => false,
+        };
+        ips.any(|ip| own.public_ip(ip) == Whose::Ours)
+            || links.any(|link| own.private_link(link) == Whose::Ours)
+            || frontends.any(stands)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use fixture::{policy, service};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn the_list_of_a_group_that_nobody_names_any_more_is_forgotten_in_the_end() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let (far, own) = (Group::new("far"), policy().group);
+        for group in [&far, &own] {
+            controller.read_now(Need::PublicIps(group.clone()));
+            let none = Fact::Known(BTreeMap::new());
+            controller.world.azure.public_ips.insert(group.clone(), none);
+        }
+        let service = service(&[("azure-load-balancer-resource-group", "Far")]);
+        let uid = service.uid.clone();
+        controller.world.kubernetes.services.insert(uid.clone(), Arc::new(service));
+        let mut known_at = |now_ms: u64, named: bool| {
+            if !named {
+                controller.world.kubernetes.services.remove(&uid);
+            }
+            for group in [&far, &own] {
+                controller.forget_unused(&Need::PublicIps(group.clone()), now_ms);
+            }
+            let lists = &controller.world.azure.public_ips;
+            assert_eq!(lists.len(), controller.reads.store.len());
+            (lists.contains_key(&far), lists.contains_key(&own))
+        };
+        assert_eq!(known_at(0, true), (true, true));
+        assert_eq!(known_at(UNFOLLOWED_MS, true), (true, true));
+        assert_eq!(known_at(UNFOLLOWED_MS + 1, false), (true, true));
+        assert_eq!(known_at(2 * UNFOLLOWED_MS, false), (true, true));
+        assert_eq!(known_at(2 * UNFOLLOWED_MS + 1, false), (false, true));
+    }
+}

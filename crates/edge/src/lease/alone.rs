@@ -1,0 +1,202 @@
+//! A process that is alone by arrangement (`--leader-elect=false`) takes no Lease. It reads it all
+//! the same, for what an operator has paused.
+//!
+//! # Guarantees
+//! - The controller hears of a pause before it hears of anything else.
+//! - A read that fails neither begins nor ends a pause.
+//! - A Lease that is not there is created without a holder, so that there is one to annotate.
+
+use crate::kubernetes::sender::{ServerReply, exchange, status_text};
+use control::Event;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{Request, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use lease::record::Record;
+use model::pause::PAUSE;
+use model::{Pause, ServiceName};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Between two reads: as often as a leader renews by default.
+const PACE: Duration = Duration::from_secs(2);
+/// How long one call may take.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Why it is not known what is paused.
+struct Unknown {
+    /// Whether there is no use in waiting: the API server refuses to say, or there is no Lease and
+    /// none can be created.
+    refused: bool,
+    why: String,
+}
+
+struct Reader {
+    client: Client,
+    lease: ServiceName,
+    events: mpsc::Sender<Event>,
+    /// What the controller was told that an operator has paused.
+    told: Option<Pause>,
+    /// The last trouble that was logged.
+    logged: String,
+}
+
+/// Reads the Lease until `stop`, and tells of pauses. Returns once the first read was answered.
+pub async fn heed_pauses(
+    client: Client,
+    lease: ServiceName,
+    events: mpsc::Sender<Event>,
+    stop: CancellationToken,
+) {
+    let mut reader = Reader { client, lease, events, told: None, logged: String::new() };
+    while !reader.look().await {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(PACE) => {}
+        }
+    }
+    tokio::spawn(reader.run(stop));
+}
+
+impl Reader {
+    async fn run(mut self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(PACE) => {}
+            }
+            self.look().await;
+        }
+    }
+
+    /// Whether the API server answered the question, or refuses to.
+    async fn look(&mut self) -> bool {
+        match self.read().await {
+            Ok(pause) => {
+                self.logged.clear();
+                if self.told != pause {
+                    self.told.clone_from(&pause);
+                    // At a shutdown nothing listens any more.
+                    let _ = self.events.send(Event::Pause(pause)).await;
+                }
+                true
+            }
+            Err(Unknown { refused, why }) => {
+                if self.logged != why {
+                    let lease = self.lease.to_string();
+                    tracing::warn!(lease, "`ballast pause --all` is not heeded: {why}");
+                    self.logged = why;
+                }
+                refused
+            }
+        }
+    }
+
+    async fn read(&self) -> Result<Option<Pause>, Unknown> {
+        let ServiceName { namespace, name } = &self.lease;
+        let all = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+        let reply = self.call("GET", &format!("{all}/{name}"), None).await?;
+        if reply.status == StatusCode::NOT_FOUND {
+            let fresh = Record::absent(namespace, name);
+            let made = self.call("POST", &all, Some(fresh.object())).await;
+            return match made {
+                Ok(made) if made.status.is_success() => Ok(None),
+                Ok(made) => Err(Unknown { refused: true, ..unknown(&made) }),
+                Err(trouble) => Err(Unknown { refused: true, ..trouble }),
+            };
+        }
+        if !reply.status.is_success() {
+            return Err(unknown(&reply));
+        }
+        let found: Value = serde_json::from_slice(&reply.body).map_err(|e| Unknown {
+            refused: false,
+            why: format!("the Lease cannot be read: {e}"),
+        })?;
+        Ok(found["metadata"]["annotations"][PAUSE].as_str().and_then(Pause::read))
+    }
+
+    async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<ServerReply, Unknown> {
+        let body = body.map_or_else(Body::empty, |b| Body::from(b.to_string().into_bytes()));
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(ACCEPT, "application/json")
+            .header(CONTENT_TYPE, "application/json")
+            .body(body)
+            .map_err(|e| Unknown { refused: true, why: format!("{path} is no path: {e}") })?;
+        let answer = exchange(&self.client, request, LIMIT).await;
+        answer.map_err(|why| Unknown { refused: false, why: format!("{method} {path}: {why}") })
+    }
+}
+
+fn unknown(reply: &ServerReply) -> Unknown {
+    let refused = matches!(reply.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    Unknown { refused, why: status_text(reply.status, &reply.body) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Act, Fake, json};
+    use crate::kubernetes::{ConnectFrom, connect};
+    use serde_json::json;
+
+    async fn heed(script: impl Fn(&str, usize) -> Act + Send + Sync + 'static) -> Option<Event> {
+        let fake = Fake::start(move |seen, number| script(&seen.method, number)).await;
+        let client = connect(&ConnectFrom::Address(fake.url.clone()), "t").await.unwrap();
+        let (sender, mut events) = mpsc::channel(8);
+        let stop = CancellationToken::new();
+        heed_pauses(client, ServiceName::new("n", "l"), sender, stop.clone()).await;
+        // What the first read says is there when it returns.
+        let heard = events.try_recv().ok();
+        stop.cancel();
+        heard
+    }
+
+    fn annotated(value: &str) -> Value {
+        json!({"metadata": {"annotations": {PAUSE: value}, "resourceVersion": "1"}})
+    }
+
+    #[tokio::test]
+    async fn a_pause_is_heard_of_before_anything_else() {
+        let heard = heed(|_, _| json(200, &annotated("true"))).await;
+        assert_eq!(heard, Some(Event::Pause(Some(Pause::All))));
+        assert_eq!(heed(|_, _| json(200, &annotated("false"))).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_is_not_there_is_created() {
+        let heard = heed(|method, number| match (method, number) {
+            ("GET", 0) => json(404, &json!({"message": "no such lease"})),
+            ("POST", 1) => json(201, &json!({})),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(heard.await, None);
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_cannot_be_created_is_not_waited_for() {
+        let heard = heed(|method, _| match method {
+            "GET" => json(404, &json!({"message": "no such lease"})),
+            _ => json(404, &json!({"message": "no such namespace"})),
+        });
+        assert_eq!(heard.await, None);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_answer_is_asked_again_and_one_that_refuses_is_not_waited_for() {
+        let heard = heed(|_, number| match number {
+            0 => json(503, &json!({"message": "broken"})),
+            _ => json(200, &annotated("loadBalancers")),
+        });
+        assert_eq!(heard.await, Some(Event::Pause(Pause::read("loadBalancers"))));
+        assert_eq!(heed(|_, _| json(403, &json!({"message": "no"}))).await, None);
+    }
+}

@@ -1,0 +1,276 @@
+//! A BYO public IP becomes the cluster's own: whether it can, and what that changes.
+//!
+//! # Guarantees
+//! - A Service hands over only public IPs that its own frontend stands on: never one that another
+//!   Service holds.
+//! - A public IP that carries an owner's tag, this cluster's or another's, stays as it is.
+
+use crate::forecast::{Forecast, forecast};
+use model::azure::{Frontend, FrontendAddress, LoadBalancer, PublicIp};
+use model::kubernetes::{Deletion, Service};
+use model::plan::{Action, Change, Resource};
+use model::world::Fact;
+use model::{Policy, ResourceId, ServiceName, ServiceUid, World};
+use plan::own::name::base_of;
+use plan::own::{Own, Whose, public_ips, tags};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// What handing over comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adoption {
+    /// One PUT a public IP, which sets the tags.
+    pub changes: Vec<Change>,
+    /// The Services that use these public IPs: they go with the last of them.
+    pub users: Vec<ServiceName>,
+    /// What the controller writes once it has seen the tags.
+    pub then: Forecast,
+}
+
+/// Why nothing is handed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The Service is not there, or has no load balancer.
+    NoService,
+    /// The Service is being deleted.
+    Deleted,
+    /// The Service has no public IP yet.
+    NoPublicIp,
+    /// This public IP is the cluster's already.
+    Adopted(Arc<str>),
+    /// This Service was first on the public IP.
+    HeldBy(Arc<str>, ServiceName),
+    /// The public IP is not in the resource group of the cloud config.
+    OtherGroup(Arc<str>),
+    /// The public IP carries another cluster's tag.
+    Foreign(Arc<str>),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoService => f.write_str("no Service of type LoadBalancer has this name"),
+            Self::Deleted => f.write_str("the Service is being deleted"),
+            Self::NoPublicIp => f.write_str(
+                "it stands on no public IP; name one in its annotation azure-pip-name, and wait \
+                 until it is programmed",
+            ),
+            Self::Adopted(ip) => {
+                write!(f, "public IP {ip} is Ballast's already, and is deleted with its Services")
+            }
+            Self::HeldBy(ip, holder) => {
+                write!(f, "public IP {ip} is held by Service {holder}; adopt it with that Service")
+            }
+            Self::OtherGroup(ip) => write!(
+                f,
+                "public IP {ip} is not in the resource group of the cloud config, which is the \
+                 only one where Ballast deletes adopted public IPs"
+            ),
+            Self::Foreign(ip) => {
+                write!(f, "public IP {ip} carries the tags of another cluster's controller")
+            }
+        }
+    }
+}
+
+/// What it comes to that a Service hands its BYO public IPs over to the cluster.
+///
+/// # Errors
+/// None of them can be handed over, or one of them cannot.
+pub fn adoption(
+    world: &World,
+    policy: &Policy,
+    service: &ServiceName,
+) -> Result<Adoption, Refused> {
+    let mut services = world.kubernetes.services.values();
+    let service = services.find(|known| known.name == *service).ok_or(Refused::NoService)?;
+    if service.deletion != Deletion::None {
+        return Err(Refused::Deleted);
+    }
+    let (own, known) = (Own::new(world, policy), by_base(world));
+    let mut users: BTreeSet<&ServiceName> = BTreeSet::new();
+    let (mut changes, mut adopted) = (Vec::new(), None);
+    for (id, on) in standing(world, &known) {
+        if !on.iter().any(|user| user.uid == service.uid) {
+            continue;
+        }
+        let Some(ip) = public_ips(world).find(|ip| ip.id == *id) else { continue };
+        let name: Arc<str> = Arc::from(id.name());
+        match own.public_ip(ip) {
+            Whose::Ours => adopted = Some(name),
+            Whose::OtherName | Whose::Foreign => return Err(Refused::Foreign(name)),
+            Whose::Unmarked if on[0].uid != service.uid => {
+                return Err(Refused::HeldBy(name, on[0].name.clone()));
+            }
+            Whose::Unmarked if !id.is_in(&policy.group) => return Err(Refused::OtherGroup(name)),
+            Whose::Unmarked => {
+                users.extend(on.iter().map(|user| &user.name));
+                changes.push(tagged(ip, policy, &on, &service.uid));
+            }
+        }
+    }
+    if changes.is_empty() {
+        return Err(adopted.map_or(Refused::NoPublicIp, Refused::Adopted));
+    }
+    let then = forecast(&after(world, &changes), policy);
+    Ok(Adoption { changes, users: users.into_iter().cloned().collect(), then })
+}
+
+/// The Services by base name, folded.
+fn by_base(world: &World) -> BTreeMap<String, &Service> {
+    let all = world.kubernetes.services.values();
+    all.map(|service| (service.uid.base_name().to_lowercase(), &**service)).collect()
+}
+
+/// Public IPs under frontends, each with its Services: first the one that the frontend is named
+/// after, then those of the rules that lead to it. There is at least one.
+fn standing<'w>(
+    world: &'w World,
+    known: &BTreeMap<String, &'w Service>,
+) -> Vec<(&'w ResourceId, Vec<&'w Service>)> {
+    let balancers = world.azure.balancers.each();
+    let frontends = balancers.flat_map(|on| on.frontends.iter().map(move |f| (&**on, f)));
+    let found = frontends.filter_map(|(balancer, frontend)| match &frontend.address {
+        FrontendAddress::Public(id) => Some((id, users(balancer, frontend, known))),
+        FrontendAddress::Private { .. } | FrontendAddress::Other => None,
+    });
+    found.filter(|(_, users)| !users.is_empty()).collect()
+}
+
+fn users<'w>(
+    balancer: &LoadBalancer,
+    frontend: &Frontend,
+    known: &BTreeMap<String, &'w Service>,
+) -> Vec<&'w Service> {
+    let id = balancer.id.child("frontendIPConfigurations", &frontend.name);
+    let rules = balancer.rules.iter().filter(|rule| rule.frontend.as_ref() == Some(&id));
+    let names = std::iter::once(&frontend.name).chain(rules.map(|rule| &rule.name));
+    let mut users: Vec<&Service> = Vec::new();
+    for user in names.filter_map(|name| known.get(&base_of(name)?.to_lowercase()).copied()) {
+        if !users.iter().any(|there| there.uid == user.uid) {
+            users.push(user);
+        }
+    }
+    users
+}
+
+/// The public IP with the tags by which it is the cluster's.
+fn tagged(ip: &Arc<PublicIp>, policy: &Policy, on: &[&Service], cause: &ServiceUid) -> Change {
+    let mut after = PublicIp::clone(ip);
+    let names: Vec<String> = on.iter().map(|user| user.name.to_string()).collect();
+    let all = after.tags.get_or_insert_default();
+    tags::set(all, tags::SERVICE, &names.join(","));
+    tags::set(all, tags::CLUSTER, &policy.cluster);
+    let (before, after) = (Resource::PublicIp(Arc::clone(ip)), Resource::PublicIp(Arc::new(after)));
+    Change::put(Some(before), after, BTreeSet::from([cause.clone()]), Vec::new())
+}
+
+/// The World in which the tags are set.
+fn after(world: &World, changes: &[Change]) -> World {
+    let mut world = world.clone();
+    for change in changes {
+        let Action::Put { after: Resource::PublicIp(ip), .. } = &change.action else { continue };
+        let groups = world.azure.public_ips.values_mut().filter_map(Fact::known_mut);
+        for held in groups.filter_map(|group| group.get_mut(&ip.id)) {
+            *held = Arc::clone(ip);
+        }
+    }
+    world
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fixture::{balancer, claimed, numbered, policy, public_ip, service, world};
+    use model::Group;
+    use model::kubernetes::Ingress;
+    use std::net::IpAddr;
+
+    const NAMED: [(&str, &str); 1] = [("azure-pip-name", "byo")];
+
+    fn name(name: &str) -> ServiceName {
+        ServiceName::new("default", name)
+    }
+
+    fn tags_of(all: &[(&str, &str)]) -> Option<model::azure::Tags> {
+        Some(all.iter().map(|(key, value)| (Arc::from(*key), Arc::from(*value))).collect())
+    }
+
+    /// `default/web` stands on a public IP, and `default/web-2` shares it.
+    fn estate(ip: PublicIp) -> World {
+        let mut world = world();
+        let mut web = claimed(service(&NAMED));
+        web.ingress = vec![Ingress { ip: Some("20.1.2.3".into()), hostname: None }];
+        let second = claimed(numbered(2, &NAMED));
+        let mut balancer = balancer();
+        balancer.frontends[0].address = FrontendAddress::Public(ip.id.clone());
+        let mut rule = balancer.rules[0].clone();
+        rule.name = format!("{}-TCP-81", second.uid.base_name()).into();
+        balancer.rules.push(rule);
+        for service in [web, second] {
+            world.kubernetes.services.insert(service.uid.clone(), Arc::new(service));
+        }
+        world.azure.balancers = Fact::Known([(balancer.id.clone(), Arc::new(balancer))].into());
+        let group = ip.id.group().unwrap_or(policy().group);
+        let all = [(ip.id.clone(), Arc::new(ip))].into();
+        world.azure.public_ips.insert(group, Fact::Known(all));
+        world
+    }
+
+    fn byo() -> PublicIp {
+        let ip = public_ip("byo", Some(IpAddr::from([20, 1, 2, 3])));
+        PublicIp { tags: tags_of(&[("team", "net")]), ..ip }
+    }
+
+    #[test]
+    fn the_first_holder_hands_over_with_the_names_of_all_users() {
+        let found = adoption(&estate(byo()), &policy(), &name("web")).expect("it can");
+        assert_eq!(found.users, [name("web"), name("web-2")]);
+        let [change] = found.changes.as_slice() else { panic!("{:?}", found.changes) };
+        assert!(change.guard.is_some(), "another client's edit is not overwritten");
+        let Action::Put { after: Resource::PublicIp(ip), .. } = &change.action else {
+            panic!("{change:?}")
+        };
+        let wanted = tags_of(&[
+            ("team", "net"),
+            ("k8s-azure-service", "default/web,default/web-2"),
+            ("k8s-azure-cluster-name", "kubernetes"),
+        ]);
+        assert_eq!(ip.tags, wanted);
+        let more = found.then.changes.iter().find(|change| change.target == ip.id);
+        assert_eq!(more, None, "the tags are all there is to write");
+    }
+
+    #[test]
+    fn what_is_anothers_is_not_handed_over() {
+        let refused = |ip: PublicIp, service: &str| {
+            adoption(&estate(ip), &policy(), &name(service)).expect_err("it cannot")
+        };
+        let ip: Arc<str> = "byo".into();
+        assert_eq!(refused(byo(), "web-2"), Refused::HeldBy(ip.clone(), name("web")));
+        assert_eq!(refused(byo(), "none"), Refused::NoService);
+        let ours = PublicIp { tags: public_ip("byo", None).tags, ..byo() };
+        assert_eq!(refused(ours, "web"), Refused::Adopted(ip.clone()));
+        let theirs =
+            tags_of(&[("k8s-azure-service", "default/web"), ("k8s-azure-cluster-name", "another")]);
+        assert_eq!(
+            refused(PublicIp { tags: theirs, ..byo() }, "web"),
+            Refused::Foreign(ip.clone())
+        );
+        let group = Group::new("net");
+        let elsewhere = PublicIp { id: policy().public_ip_id(&group, "byo"), ..byo() };
+        assert_eq!(refused(elsewhere, "web"), Refused::OtherGroup(ip));
+    }
+
+    #[test]
+    fn a_service_without_a_public_ip_has_none_to_hand_over() {
+        let mut world = estate(byo());
+        world.azure.balancers = Fact::Known(BTreeMap::new());
+        assert_eq!(adoption(&world, &policy(), &name("web")), Err(Refused::NoPublicIp));
+        let uid = service(&[]).uid;
+        let web = world.kubernetes.services.get_mut(&uid).expect("it is there");
+        Arc::make_mut(web).deletion = Deletion::Requested;
+        assert_eq!(adoption(&world, &policy(), &name("web")), Err(Refused::Deleted));
+    }
+}
