@@ -11,8 +11,9 @@ SBOM        ballast-VERSION-TARGET.cdx.json and ballast-image-VERSION.cdx.json
 plugin      ballast.yaml: the krew manifest of `kubectl ballast`
 SHA256SUMS  of all these
 
-Nothing is signed and nothing leaves this machine. The same commit and the same program give the same
-archives.
+For several systems run it once on each, with one folder: manifest and checksums name every archive of the
+version that lies there. Nothing is signed and nothing leaves this machine. The same commit and the same
+program give the same archives.
 """
 
 import argparse
@@ -61,7 +62,6 @@ def pack(target, files, when):
                 entry = tarfile.TarInfo(name)
                 entry.size, entry.mode, entry.mtime = len(data), mode, when
                 tar.addfile(entry, io.BytesIO(data))
-    return target
 
 
 def program(args, folder, when):
@@ -75,7 +75,7 @@ def program(args, folder, when):
                   for page in pathlib.Path(pages).iterdir()]
     files += [(f"completions/{name}", run(binary, "completions", shell).encode(), 0o644)
               for shell, name in SHELLS.items()]
-    return pack(folder / f"ballast-{args.version}-{args.target}.tar.gz", files, when)
+    pack(folder / f"ballast-{args.version}-{args.target}.tar.gz", files, when)
 
 
 def manifests(args, folder, when):
@@ -86,38 +86,59 @@ def manifests(args, folder, when):
                 name = str(path.relative_to(ROOT / "deploy"))
                 files.append((f"ballast-{args.version}/{name}", path.read_bytes(), 0o644))
     files.append((f"ballast-{args.version}/hold.yaml", (ROOT / "deploy/hold.yaml").read_bytes(), 0o644))
-    return pack(folder / f"ballast-kustomize-{args.version}.tar.gz", files, when)
+    pack(folder / f"ballast-kustomize-{args.version}.tar.gz", files, when)
 
 
 def chart(args, folder):
     """The chart; links to deploy/prometheus become files, of the version and with its program's."""
     if not args.helm:
-        return None
+        return
     with tempfile.TemporaryDirectory() as place:
         copy = pathlib.Path(place) / "ballast"
         shutil.copytree(ROOT / "deploy/helm/ballast", copy)
         run(args.helm, "package", copy, "--destination", folder, "--version", args.version,
             "--app-version", args.version)
-    return folder / f"ballast-{args.version}.tgz"
 
 
 def bills(args, folder):
-    made = []
     for name, words in ((f"ballast-{args.version}-{args.target}", []),
                         (f"ballast-image-{args.version}", ["--no-default-features"])):
         path = folder / f"{name}.cdx.json"
         path.write_text(run(sys.executable, HERE / "sbom.py", "--target", args.target, *words))
-        made.append(path)
-    return made
 
 
 def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def krew(args, folder, archive):
-    """krew unpacks the archive and links the program under kubectl's name."""
-    system, machine = PLATFORMS[args.target]
+def archives(args, folder):
+    """The version's archives of every system in the folder: target and file."""
+    for target in sorted(PLATFORMS):
+        path = folder / f"ballast-{args.version}-{target}.tar.gz"
+        if path.exists():
+            yield target, path
+
+
+def platform(args, target, archive):
+    system, machine = PLATFORMS[target]
+    return f"""\
+  - selector:
+      matchLabels:
+        os: {system}
+        arch: {machine}
+    uri: {DOWNLOADS}/v{args.version}/{archive.name}
+    sha256: {digest(archive)}
+    files:
+    - from: ballast
+      to: kubectl-ballast
+    - from: LICENSE
+      to: .
+    bin: kubectl-ballast
+"""
+
+
+def krew(args, folder):
+    """krew unpacks the archive of its system and links the program under kubectl's name."""
     text = f"""\
 apiVersion: krew.googlecontainertools.github.com/v1alpha2
 kind: Plugin
@@ -132,35 +153,45 @@ spec:
     LoadBalancer, what a Service waits for and why, and what a change of a manifest
     would write.
   platforms:
-  - selector:
-      matchLabels:
-        os: {system}
-        arch: {machine}
-    uri: {DOWNLOADS}/v{args.version}/{archive.name}
-    sha256: {digest(archive)}
-    files:
-    - from: ballast
-      to: kubectl-ballast
-    - from: LICENSE
-      to: .
-    bin: kubectl-ballast
 """
-    path = folder / "ballast.yaml"
-    path.write_text(text)
-    return path
+    found = [platform(args, target, path) for target, path in archives(args, folder)]
+    (folder / "ballast.yaml").write_text(text + "".join(found))
+
+
+def of_release(args, folder):
+    """Every file of the version in the folder, those of other systems included."""
+    version = args.version
+    names = [f"ballast-kustomize-{version}.tar.gz", f"ballast-{version}.tgz",
+             f"ballast-image-{version}.cdx.json", "ballast.yaml"]
+    names += [f"ballast-{version}-{target}{end}" for target in PLATFORMS for end in (".tar.gz", ".cdx.json")]
+    return sorted(path for path in map(folder.joinpath, names) if path.is_file())
+
+
+def pinned_bases():
+    """The Containerfile's base images, and the build arguments that name them by digest."""
+    text = (ROOT / "deploy/Containerfile").read_text()
+    bases = dict(re.findall(r"^ARG (\w+_IMAGE)=(\S+)$", text, re.M))
+    inspect = "podman image inspect --format '{{.Digest}}'"
+    pinned = [f"--build-arg {name}={image.rpartition(':')[0]}@$({inspect} {image})"
+              for name, image in bases.items()]
+    return " ".join(bases.values()), " \\\n         ".join(pinned)
 
 
 def what_is_left(args, folder, files):
     image = "REGISTRY/ballast"
     names = " ".join(path.name for path in files)
+    bases, pinned = pinned_bases()
     return f"""\
 {folder}: {names} SHA256SUMS
 
 What a person does now, with keys and accounts that this script does not have:
 
-1. Build and push the image, and note the digest that the registry answers:
+1. Build the image on base images of known digests and push it, and note the digest that the registry
+   answers:
+     podman pull {bases}
      podman build -f deploy/Containerfile -t {image}:{args.version} \\
-         --build-arg COMMIT="$(git rev-parse --short=12 HEAD)" .
+         --build-arg COMMIT="$(git rev-parse --short=12 HEAD)" \\
+         {pinned} .
      podman push --digestfile image.digest {image}:{args.version}
 2. Sign and attest by digest, never by tag:
      cosign sign {image}@$(cat image.digest)
@@ -184,15 +215,19 @@ def main():
     parser.add_argument("--target", default=None, help="what the program runs on")
     args = parser.parse_args()
     args.target = args.target or host()
+    if args.target not in PLATFORMS:
+        parser.error(f"krew has no name for {args.target}: add it to PLATFORMS")
     args.version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M).group(1)
     folder = pathlib.Path(args.out).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     when = commit_time()
-    archive = program(args, folder, when)
-    files = [archive, manifests(args, folder, when), chart(args, folder), *bills(args, folder),
-             krew(args, folder, archive)]
-    files = [path for path in files if path]
-    sums = "".join(f"{digest(path)}  {path.name}\n" for path in sorted(files))
+    program(args, folder, when)
+    manifests(args, folder, when)
+    chart(args, folder)
+    bills(args, folder)
+    krew(args, folder)
+    files = of_release(args, folder)
+    sums = "".join(f"{digest(path)}  {path.name}\n" for path in files)
     (folder / "SHA256SUMS").write_text(sums)
     print(what_is_left(args, folder, files), end="")
     if not args.helm:

@@ -66,18 +66,18 @@ class Up:
         with urllib.request.urlopen(request) as answer:
             return json.load(answer)
 
-    def create(self, name, port=80, annotations=None):
-        self.write("POST", "/api/v1/namespaces/default/services", {
+    def create(self, name, port=80, annotations=None, namespace="default"):
+        self.write("POST", f"/api/v1/namespaces/{namespace}/services", {
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": {"name": name, "namespace": "default", "annotations": annotations or {}},
+            "metadata": {"name": name, "namespace": namespace, "annotations": annotations or {}},
             "spec": {
                 "type": "LoadBalancer",
                 "selector": {"app": name},
                 "ports": [{"name": "http", "port": port, "targetPort": 8080}],
             },
         })
-        self.wait_for_page(f"/services/default/{name}")
+        self.wait_for_page(f"/services/{namespace}/{name}")
 
     def wait(self, what, holds):
         """Asks until it holds; where the console has no such page yet, its answer is an HTTP error."""
@@ -220,17 +220,11 @@ def slow(browser, binary):
         print("ok: an edit is in the plan before it is carried out")
 
         # What was written is told with its cause and its difference, on both pages.
-        for path in ["/timeline", "/services/default/shop"]:
-            page.goto(path)
-            edited = page.get_by_role("row").filter(has_text="default/shop was edited")
-            row = edited.filter(has_text="loadBalancers/").first
-            expect(row).to_contain_text("spec.ports")
-            expect(row).to_contain_text("correlation id")
-            row.locator("summary", has_text="changed").first.click()
-            expect(row.locator("details.difference")).to_contain_text("8443")
-            browser.check(page, f"a difference on {path}")
-            picture(page, "difference" if path == "/timeline" else "difference-service")
-        print("ok: a write is told with its cause and its difference")
+        phone = browser.open(up.console, width=390, height=844)
+        for path, name in [("/timeline", "difference"), ("/services/default/shop", "difference-service")]:
+            difference(browser, page, path, name)
+            difference(browser, phone, path, f"{name}-phone")
+        print("ok: a write is told with its cause and its difference, at a desk and on a phone")
 
         up.create("wrong", 81, {ANNOTATION: "maybe<b>"})
         page.goto("/services/default/wrong")
@@ -245,6 +239,65 @@ def slow(browser, binary):
         expect(page.get_by_role("row", name="default/wrong")).to_contain_text("refused")
         browser.close()
         print("ok: a refused Service shows the reason and the annotation")
+
+
+def difference(browser, page, path, name):
+    """An edit's write on a page: its cause, and its difference once it is unfolded."""
+    page.goto(path)
+    edited = page.get_by_role("row").filter(has_text="default/shop was edited")
+    row = edited.filter(has_text="loadBalancers/").first
+    expect(row).to_contain_text("spec.ports")
+    expect(row).to_contain_text("correlation id")
+    row.locator("summary", has_text="changed").first.click()
+    unfolded = row.locator("details.difference")
+    expect(unfolded).to_contain_text("8443")
+    expect(unfolded.locator(".new").first).to_be_visible()
+    browser.check(page, f"{name} on {path}")
+    picture(page, name)
+
+
+def narrowed(browser, page, width):
+    """State, namespace and search narrow the list of Services, alone and together."""
+    named = page.locator("main table a[href^='/services/']")
+    page.goto("/")
+    expect(named).to_have_count(4)
+    refused = page.locator(".tiles .refused a")
+    expect(refused).to_contain_text("1")
+    refused.click()
+    page.wait_for_url("**/?state=refused")
+    expect(named).to_have_attribute("href", "/services/team-b/wrong")
+    browser.check(page, f"refused Services ({width} px)")
+    # The tile that is chosen leads back.
+    page.locator(".tiles a[aria-current]").click()
+    expect(named).to_have_count(4)
+    spaces = page.get_by_role("navigation", name="Namespaces")
+    spaces.get_by_role("link", name="team-b (2)").click()
+    page.wait_for_url("**/?namespace=team-b")
+    expect(spaces.locator("[aria-current]")).to_have_text("team-b (2)")
+    expect(named).to_have_count(2)
+    browser.check(page, f"one namespace ({width} px)")
+    page.locator(".tiles .programmed a").click()
+    page.wait_for_url("**/?state=programmed&namespace=team-b")
+    expect(named).to_have_attribute("href", "/services/team-b/right")
+    page.get_by_label("Search Services").fill("wrong")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/?state=programmed&namespace=team-b&q=wrong")
+    expect(named).to_have_count(0)
+    expect(page.locator(".empty")).to_have_text("No Service is like that.")
+    picture(page, f"narrowed-{width}")
+
+
+def filters(browser, binary):
+    with Up(binary, "--services", "2", "--lro-ms", "200") as up:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-b"}}
+        up.write("POST", "/api/v1/namespaces", space)
+        up.create("wrong", 81, {ANNOTATION: "maybe"}, namespace="team-b")
+        up.create("right", 82, namespace="team-b")
+        up.wait_for_programmed(3)
+        for width, height in [(1280, 800), (390, 844)]:
+            narrowed(browser, browser.open(up.console, width=width, height=height), width)
+        browser.close()
+    print("ok: Services by state, namespace and search, at a desk and on a phone")
 
 
 def by_keyboard(page):
@@ -372,7 +425,7 @@ def main():
     parser.add_argument("--chromium", required=True)
     parser.add_argument("--only", action="append", default=[])
     args = parser.parse_args()
-    tests = [slow, every_page, pods, without_script, thousand]
+    tests = [slow, every_page, filters, pods, without_script, thousand]
     with sync_playwright() as playwright:
         browser = Browser(playwright, args.chromium)
         for test in tests:

@@ -84,3 +84,27 @@ def check(tools, binary, folder):
     for bill in sorted(first.glob("*.cdx.json")):
         check_bill(bill, "image" in bill.name)
     expect("what is left is said", all(word in said for word in ("cosign", "podman", "helm push")), True)
+    pinned = re.findall(r"--build-arg (\w+_IMAGE)=\S+@\$\(podman image inspect \S+ '\{\{\.Digest\}\}' \S+\)", said)
+    expect("the image is built on bases by digest", sorted(pinned), ["BASE_IMAGE", "RUST_IMAGE"])
+    several_systems(tools, binary, first, archive)
+
+
+def several_systems(tools, binary, folder, archive):
+    """What another machine has made in the same folder is in the manifest and has a checksum."""
+    version = archive.name.split("-")[1]
+    other = folder / f"ballast-{version}-aarch64-apple-darwin.tar.gz"
+    other.write_bytes(archive.read_bytes() + b"another")
+    # Of other versions, or put there by hand.
+    others = [f"ballast-{one}-aarch64-apple-darwin.tar.gz" for one in ("0.0.9", f"{version}1")]
+    others.append(f"{other.name}.sig")
+    for name in others:
+        (folder / name).write_bytes(b"old")
+    (folder / f"ballast-{version}").mkdir()
+    make(tools, binary, folder)
+    listed = sums(folder)
+    found = yaml.safe_load((folder / "ballast.yaml").read_text())["spec"]["platforms"]
+    told = {one["uri"].rsplit("/", 1)[1]: (one["selector"]["matchLabels"]["os"], one["sha256"])
+            for one in found}
+    expect("krew: an archive for each system", told, {
+        archive.name: ("linux", listed[archive.name]), other.name: ("darwin", listed[other.name])})
+    expect("checksums: of this version alone", [name for name in others if name in listed], [])

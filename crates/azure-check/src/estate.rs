@@ -109,9 +109,13 @@ pub(crate) fn public_frontend(lab: &mut Lab<'_>) -> Result<Value, Blocked> {
 
 /// An internal load balancer.
 pub(crate) fn balancer(lab: &mut Lab<'_>) -> Made {
-    lab.once("lb", |lab| {
+    internal_balancer(lab, "lb")
+}
+
+fn internal_balancer(lab: &mut Lab<'_>, name: &str) -> Made {
+    lab.once(name, |lab| {
         let frontend = internal_frontend(lab)?;
-        let id = lab.site().id(LB, "lb");
+        let id = lab.site().id(LB, name);
         let body = balancer_body(lab.site(), &id, frontend);
         lab.make(&id, body).map(|_| id)
     })
@@ -132,12 +136,7 @@ pub(crate) fn link_body(site: &Site, frontend: &ResourceId, subnet: &ResourceId)
 
 /// The load balancer that has a Private Link Service before it.
 pub(crate) fn linked_balancer(lab: &mut Lab<'_>) -> Made {
-    lab.once("linked-lb", |lab| {
-        let frontend = internal_frontend(lab)?;
-        let id = lab.site().id(LB, "linked-lb");
-        let body = balancer_body(lab.site(), &id, frontend);
-        lab.make(&id, body).map(|_| id)
-    })
+    internal_balancer(lab, "linked-lb")
 }
 
 /// A Private Link Service.

@@ -196,20 +196,20 @@ impl<'a> Lab<'a> {
     /// Makes what a probe needs; returns what stands.
     pub(crate) fn make(&mut self, id: &ResourceId, body: Value) -> Result<Value, Blocked> {
         let request = self.request(Method::Put, id, Some(body));
-        let done = self.carry(Part::Setup, &request);
-        match &done.result {
-            Ok(Some(body)) => Ok(body.clone()),
-            _ => Err(done.blocked(&Sent::of(&request).short())),
-        }
+        self.set_up(&request)
     }
 
     /// Reads what a probe needs.
     pub(crate) fn read(&mut self, id: &ResourceId) -> Result<Value, Blocked> {
         let request = self.request(Method::Get, id, None);
-        let done = self.carry(Part::Setup, &request);
+        self.set_up(&request)
+    }
+
+    fn set_up(&mut self, request: &Request) -> Result<Value, Blocked> {
+        let done = self.carry(Part::Setup, request);
         match &done.result {
             Ok(Some(body)) => Ok(body.clone()),
-            _ => Err(done.blocked(&Sent::of(&request).short())),
+            _ => Err(done.blocked(&Sent::of(request).short())),
         }
     }
 

@@ -49,6 +49,9 @@ assumptions! {
         "an unknown zone is refused: 400 AvailabilityZoneNotSupported";
     "refused-other-zones", Refusals, Refusal(&mistakes::OTHER_ZONES),
         "other zones than at creation are refused: 400 ResourceAvailabilityZonesCannotBeModified";
+    "refused-other-ip-tags", Refusals, Refusal(&mistakes::OTHER_IP_TAGS),
+        "other IP tags than at creation are refused, unless the subscription may change them: 400 \
+         PublicIPAddressIpTagsCannotBeChanged";
     "refused-many-tags", Refusals, Refusal(&mistakes::MANY_TAGS),
         "51 tags are refused: 400 TagCountLimitExceeded";
     "refused-tag-characters", Refusals, Refusal(&mistakes::TAG_CHARACTERS),

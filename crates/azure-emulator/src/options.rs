@@ -105,6 +105,9 @@ pub struct Options {
     pub referenced_state: Switch,
     /// A load balancer with an IPv6 public frontend needs an IPv4 one.
     pub ipv6_needs_ipv4: Switch,
+    /// A public IP keeps the IP tags that it was made with, as where the subscription may not
+    /// change them.
+    pub ip_tags_for_life: Switch,
     /// A Service Gateway service keeps its load balancer and NAT gateway from being deleted.
     pub gateway_references: Switch,
     /// Addresses in a Service Gateway may only list services that are registered.
@@ -163,6 +166,7 @@ impl Default for Options {
             references: Switch::On,
             referenced_state: Switch::On,
             ipv6_needs_ipv4: Switch::Off,
+            ip_tags_for_life: Switch::Off,
             gateway_references: Switch::On,
             gateway_known_services: Switch::On,
             gateway_reply: GatewayReply::Done,

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 
 use crate::azure::Azure;
-use crate::json::{bare_reference, drop_keys, fill, number, object, properties, same, text};
+use crate::json::{bare_reference, drop_keys, fill, list, number, object, properties, same, text};
 use crate::load_balancer_checks::sku_changed;
 use crate::message::{Checked, refusal, refuse};
 use crate::options::Switch;
@@ -23,6 +23,13 @@ fn sku(entry: &Entry) -> &str {
 
 fn is_v6(entry: &Entry) -> bool {
     same(text(&entry.value, &["properties", "publicIPAddressVersion"]), "IPv6")
+}
+
+/// Kind and value of each IP tag, without regard to letter case.
+fn ip_tags(entry: &Entry) -> BTreeSet<(String, String)> {
+    let word = |tag: &Value, key: &str| text(tag, &[key]).to_lowercase();
+    let tags = list(&entry.value, &["properties", "ipTags"]).iter();
+    tags.map(|tag| (word(tag, "ipTagType"), word(tag, "tag"))).collect()
 }
 
 /// Whether a public IP has an address only while something uses it.
@@ -100,6 +107,10 @@ impl Azure {
         if is_v6(entry) != is_v6(old) {
             let message = format!("The version of public IP address {id} cannot be changed.");
             return refuse("PublicIPAddressVersionCannotBeChanged", message);
+        }
+        if self.options.ip_tags_for_life.is_on() && ip_tags(entry) != ip_tags(old) {
+            let message = format!("The IP tags of public IP address {id} cannot be changed.");
+            return refuse("PublicIPAddressIpTagsCannotBeChanged", message);
         }
         if !same(sku(entry), sku(old)) {
             // Only a static address that nothing uses can be raised to Standard

@@ -35,7 +35,12 @@ impl Emulated {
     /// One whose operations take their time, and which is as assumed in all else.
     #[must_use]
     pub fn as_assumed(site: &Site) -> Self {
-        let options = Options { lro_ms: LRO_MS, api_version: Switch::On, ..Options::default() };
+        let options = Options {
+            lro_ms: LRO_MS,
+            api_version: Switch::On,
+            ip_tags_for_life: Switch::On,
+            ..Options::default()
+        };
         Self::new(site, options)
     }
 

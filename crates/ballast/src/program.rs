@@ -136,7 +136,7 @@ async fn dispatch(mut cli: Cli, called_as: &str) -> Outcome {
     }
 }
 
-/// A panic is one line for the report, not a stack trace.
+/// A panic is one line for the report, in the form of the log, not a stack trace.
 fn tame_panics() {
     panic::set_hook(Box::new(|panic| {
         let what = panic.payload();
@@ -146,6 +146,6 @@ fn tame_panics() {
             .or_else(|| what.downcast_ref::<String>().cloned())
             .unwrap_or_default();
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        eprintln!("error: Ballast made a mistake: {what} ({place}). Please report this line");
+        eprintln!("{}", edge::log::mistake(&what, &place));
     }));
 }

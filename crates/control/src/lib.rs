@@ -17,6 +17,7 @@ mod calls;
 mod clock;
 mod controller;
 mod drift;
+mod gone;
 mod reads;
 mod retry;
 #[cfg(test)]

@@ -41,14 +41,14 @@ pub(crate) fn text(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    pub(crate) fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         let mut map = HeaderMap::new();
         for (name, value) in pairs {
-            map.append(*name, value.parse().unwrap());
+            map.append(*name, value.parse().expect("a header's value"));
         }
         map
     }

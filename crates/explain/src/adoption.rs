@@ -11,8 +11,7 @@ use model::kubernetes::{Deletion, Service};
 use model::plan::{Action, Change, Resource};
 use model::world::Fact;
 use model::{Policy, ResourceId, ServiceName, ServiceUid, World};
-use plan::own::name::base_of;
-use plan::own::{Own, Whose, public_ips, tags};
+use plan::own::{Base, Own, Whose, public_ips, tags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -117,17 +116,17 @@ pub fn adoption(
     Ok(Adoption { changes, users: users.into_iter().cloned().collect(), then })
 }
 
-/// The Services by base name, folded.
-fn by_base(world: &World) -> BTreeMap<String, &Service> {
+/// The Services by base name.
+fn by_base(world: &World) -> BTreeMap<Base, &Service> {
     let all = world.kubernetes.services.values();
-    all.map(|service| (service.uid.base_name().to_lowercase(), &**service)).collect()
+    all.map(|service| (Base::of_service(&service.uid), &**service)).collect()
 }
 
 /// Public IPs under frontends, each with its Services: first the one that the frontend is named
 /// after, then those of the rules that lead to it. There is at least one.
 fn standing<'w>(
     world: &'w World,
-    known: &BTreeMap<String, &'w Service>,
+    known: &BTreeMap<Base, &'w Service>,
 ) -> Vec<(&'w ResourceId, Vec<&'w Service>)> {
     let balancers = world.azure.balancers.each();
     let frontends = balancers.flat_map(|on| on.frontends.iter().map(move |f| (&**on, f)));
@@ -141,13 +140,13 @@ fn standing<'w>(
 fn users<'w>(
     balancer: &LoadBalancer,
     frontend: &Frontend,
-    known: &BTreeMap<String, &'w Service>,
+    known: &BTreeMap<Base, &'w Service>,
 ) -> Vec<&'w Service> {
     let id = balancer.id.child("frontendIPConfigurations", &frontend.name);
     let rules = balancer.rules.iter().filter(|rule| rule.frontend.as_ref() == Some(&id));
     let names = std::iter::once(&frontend.name).chain(rules.map(|rule| &rule.name));
     let mut users: Vec<&Service> = Vec::new();
-    for user in names.filter_map(|name| known.get(&base_of(name)?.to_lowercase()).copied()) {
+    for user in names.filter_map(|name| known.get(&Base::of(name)?).copied()) {
         if !users.iter().any(|there| there.uid == user.uid) {
             users.push(user);
         }
@@ -159,9 +158,7 @@ fn users<'w>(
 fn tagged(ip: &Arc<PublicIp>, policy: &Policy, on: &[&Service], cause: &ServiceUid) -> Change {
     let mut after = PublicIp::clone(ip);
     let names: Vec<String> = on.iter().map(|user| user.name.to_string()).collect();
-    let all = after.tags.get_or_insert_default();
-    tags::set(all, tags::SERVICE, &names.join(","));
-    tags::set(all, tags::CLUSTER, &policy.cluster);
+    tags::adopt(&mut after, policy, &names.join(","));
     let (before, after) = (Resource::PublicIp(Arc::clone(ip)), Resource::PublicIp(Arc::new(after)));
     Change::put(Some(before), after, BTreeSet::from([cause.clone()]), Vec::new())
 }

@@ -18,7 +18,6 @@ use joined::joined;
 use model::azure::{
     AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, Provisioning, PublicIp,
 };
-use model::gateway::UpdateAction;
 use model::ledger::{Ledger, LedgerWrite};
 use model::plan::{Action, Change, KubernetesWrite, Resource};
 use model::report::Wait;
@@ -246,10 +245,12 @@ impl Path {
     /// Writes the ledger. Whether there was anything to write.
     fn record(&mut self, write: Option<&LedgerWrite>) -> bool {
         let Some(write) = write else { return false };
+        let known = self.world.kubernetes.ledger.known();
         self.world.kubernetes.ledger = Fact::Known(Arc::new(Ledger {
             revision: Some(Arc::from("placeholder")),
             planned_on: write.planned_on.clone(),
             destinations: write.destinations.clone(),
+            tags: known.map(|ledger| ledger.tags.clone()).unwrap_or_default(),
         }));
         true
     }
@@ -284,24 +285,8 @@ impl Path {
                 }
             }
             Action::UpdateLocations(update) => {
-                let Some(table) = self.world.azure.gateway_locations.known_mut() else { return };
-                let table = Arc::make_mut(table);
-                for location in &update.locations {
-                    let at = Arc::make_mut(table.entry(location.location).or_default());
-                    if location.action == UpdateAction::FullUpdate || location.addresses.is_empty()
-                    {
-                        at.clear();
-                    }
-                    for (address, services) in &location.addresses {
-                        if services.is_empty() {
-                            at.remove(address);
-                        } else {
-                            at.insert(*address, Arc::clone(services));
-                        }
-                    }
-                    if at.is_empty() {
-                        table.remove(&location.location);
-                    }
+                if let Some(table) = self.world.azure.gateway_locations.known_mut() {
+                    update.apply(Arc::make_mut(table));
                 }
             }
         }
@@ -399,11 +384,7 @@ impl Path {
         for pool in balancer.pools.iter_mut().filter(|p| pools.contains(&p.name)) {
             pool.network = Some(self.network.clone());
             for nic in std::mem::take(&mut pool.nics) {
-                let family = if pool.name.ends_with(plan::own::name::IPV6) {
-                    Family::V6
-                } else {
-                    Family::V4
-                };
+                let family = plan::own::name::family_of_pool(&pool.name);
                 let address = self.host_of(&nic, family);
                 let address = address.unwrap_or_else(|| self.placeholder(family));
                 let (name, admin) = (Arc::from(nic.name()), AdminState::None);

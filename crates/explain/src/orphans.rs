@@ -20,10 +20,9 @@ use model::plan::{Action, Change, Resource};
 use model::policy::Layout;
 use model::{Policy, ResourceId, World};
 use plan::drift::parts;
-use plan::own::name::base_of;
 use plan::own::pod_names;
 use plan::own::tags;
-use plan::own::{self, Own, Whose};
+use plan::own::{self, Base, Own, Whose};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -108,42 +107,41 @@ fn due(world: &World, policy: &Policy) -> usize {
 /// Names that parts and tags bear, and that no Service has.
 fn candidates(world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
     let services = &world.kubernetes.services;
-    let mut names: BTreeSet<String> = BTreeSet::new();
+    let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
     if policy.layout == Layout::PerService {
         let registered = world.azure.gateway_services.known().into_iter().flatten();
-        names.extend(
-            registered.filter(|(_, s)| !pod_names::is_foreign(s)).map(|(n, _)| n.to_string()),
-        );
+        let registered = registered.filter(|(_, service)| !pod_names::is_foreign(service));
+        names.extend(registered.map(|(name, _)| Arc::clone(name)));
         let balancers = balancers(world).filter(|b| b.sku == Sku::Service);
-        names.extend(balancers.map(|b| b.id.name().to_lowercase()));
+        names.extend(balancers.map(|b| Arc::from(b.id.name().to_lowercase())));
         names.retain(|name| pod_names::is_uid(name));
         for uid in services.keys() {
-            names.remove(&uid.as_str().to_lowercase());
+            names.remove(&*uid.as_str().to_lowercase());
         }
-        return names.into_iter().map(Arc::from).collect();
+        return names;
     }
     for balancer in balancers(world).filter(|b| b.sku != Sku::Service) {
         let parts = balancer.frontends.iter().map(|f| &f.name);
         let parts = parts.chain(balancer.rules.iter().map(|r| &r.name));
         let parts = parts.chain(balancer.probes.iter().map(|p| &p.name));
-        names.extend(parts.filter_map(|part| base_of(part)).map(str::to_lowercase));
+        names.extend(parts.filter_map(|part| Base::of(part)).map(Arc::from));
     }
     let own = Own::new(world, policy);
     let ours = |ip: &&Arc<PublicIp>| own.public_ip(ip) == Whose::Ours && cluster(ip).is_some();
     for ip in own::public_ips(world).filter(ours) {
-        names.extend(tags::users(ip).into_iter().map(str::to_lowercase));
+        names.extend(tags::users(ip).into_iter().map(|user| Arc::from(user.to_lowercase())));
     }
     // Whose a public IP without the cluster's tag is, only its Service could say.
     for ip in own::public_ips(world).filter(|ip| cluster(ip).is_none()) {
         tags::users(ip).into_iter().for_each(|user| {
-            names.remove(&user.to_lowercase());
+            names.remove(&*user.to_lowercase());
         });
     }
     for service in services.values() {
-        names.remove(&service.uid.base_name().to_lowercase());
-        names.remove(&service.name.to_string().to_lowercase());
+        names.remove(Base::of_service(&service.uid).as_str());
+        names.remove(&*service.name.to_string().to_lowercase());
     }
-    names.into_iter().map(Arc::from).collect()
+    names
 }
 
 fn balancers(world: &World) -> impl Iterator<Item = &Arc<LoadBalancer>> {
@@ -161,8 +159,7 @@ fn addresses(world: &World, lost: &[&Change], names: &BTreeSet<Arc<str>>) -> BTr
         Action::Delete { before: Resource::PublicIp(ip) } => ip.address,
         _ => None,
     });
-    let gone = |part: &str| base_of(part).is_some_and(|b| names.contains(&*b.to_lowercase()));
-    let frontends = balancers(world).flat_map(|b| &b.frontends).filter(|f| gone(&f.name));
+    let frontends = balancers(world).flat_map(|b| &b.frontends).filter(|f| bears(&f.name, names));
     let private = frontends.filter_map(|f| match &f.address {
         FrontendAddress::Private { address, .. } => *address,
         FrontendAddress::Public(_) | FrontendAddress::Other => None,
@@ -236,7 +233,7 @@ fn collect(
             let gone = update.delete.iter().map(|(name, _)| name);
             let known = |name: &str| {
                 let mut uids = world.kubernetes.services.keys();
-                uids.any(|uid| uid.as_str().eq_ignore_ascii_case(name))
+                uids.any(|uid| pod_names::is_of(name, uid))
             };
             gone.filter(|name| !known(name))
                 .for_each(|name| say("gateway registration", Arc::clone(name)));
@@ -251,8 +248,12 @@ fn collect(
 
 /// Whether a part is one of a Service that is gone.
 fn is_of(part: &Part, names: &BTreeSet<Arc<str>>) -> bool {
-    matches!(part.kind, "frontend" | "rule" | "probe")
-        && base_of(&part.name).is_some_and(|base| names.contains(&*base.to_lowercase()))
+    matches!(part.kind, "frontend" | "rule" | "probe") && bears(&part.name, names)
+}
+
+/// Whether a part is named after one of them.
+fn bears(part: &str, names: &BTreeSet<Arc<str>>) -> bool {
+    Base::of(part).is_some_and(|base| names.contains(base.as_str()))
 }
 
 fn kind(resource: &Resource) -> &'static str {

@@ -3,7 +3,7 @@
 use model::azure::{FrontendAddress, LoadBalancer, MemberKind, Pool, PoolMember, Sku};
 use model::world::Fact;
 use model::{Family, ResourceId, ServiceUid, World};
-use plan::own::name;
+use plan::own::{Base, part, pod_names};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -14,14 +14,15 @@ pub type Reached = BTreeSet<(ServiceUid, Family)>;
 #[must_use]
 pub fn reached(world: &World) -> Reached {
     let services = world.kubernetes.services.values();
-    let by_base: BTreeMap<String, &ServiceUid> =
-        services.map(|s| (s.uid.base_name().to_lowercase(), &s.uid)).collect();
+    let by_base: BTreeMap<Base, &ServiceUid> =
+        services.map(|s| (Base::of_service(&s.uid), &s.uid)).collect();
     let mut reached = Reached::new();
     for balancer in world.azure.balancers.known().into_iter().flat_map(BTreeMap::values) {
         reached.extend(through_gateway(world, balancer));
         for rule in &balancer.rules {
-            let base = name::base_of(&rule.name).map(str::to_lowercase);
-            let Some(uid) = base.and_then(|base| by_base.get(&base)) else { continue };
+            let Some(uid) = Base::of(&rule.name).and_then(|base| by_base.get(&base)) else {
+                continue;
+            };
             let family = rule.frontend.as_ref().and_then(|id| family(world, balancer, id));
             let filled = rule.pool.as_ref().is_some_and(|id| is_filled(world, balancer, id));
             if let Some(family) = family.filter(|_| filled) {
@@ -40,7 +41,7 @@ fn through_gateway(world: &World, balancer: &LoadBalancer) -> Option<(ServiceUid
     let name = balancer.id.name().to_lowercase();
     let entry = world.azure.gateway_services.known()?.get(name.as_str())?;
     let services = world.kubernetes.services.keys();
-    let uid = services.into_iter().find(|uid| uid.as_str().eq_ignore_ascii_case(&name))?;
+    let uid = services.into_iter().find(|uid| pod_names::is_of(&name, uid))?;
     let rule = balancer.rules.iter().find_map(|rule| rule.frontend.as_ref())?;
     let family = family(world, balancer, rule)?;
     (!entry.pools.is_empty()).then(|| (uid.clone(), family))
@@ -48,7 +49,7 @@ fn through_gateway(world: &World, balancer: &LoadBalancer) -> Option<(ServiceUid
 
 /// The family of a frontend's address.
 fn family(world: &World, balancer: &LoadBalancer, id: &ResourceId) -> Option<Family> {
-    let frontend = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(id.name()))?;
+    let frontend = part::named(&balancer.frontends, id.name())?;
     match &frontend.address {
         FrontendAddress::Private { family, address, .. } => address.map(|_| *family),
         FrontendAddress::Public(id) => {
@@ -60,7 +61,7 @@ fn family(world: &World, balancer: &LoadBalancer, id: &ResourceId) -> Option<Fam
 }
 
 fn is_filled(world: &World, balancer: &LoadBalancer, id: &ResourceId) -> bool {
-    let pool = balancer.pools.iter().find(|p| p.name.eq_ignore_ascii_case(id.name()));
+    let pool = part::named(&balancer.pools, id.name());
     pool.is_some_and(|pool| !pool.addresses.is_empty() || has_nics(world, pool, id))
 }
 

@@ -259,6 +259,26 @@ pub struct LocationsUpdate {
 }
 
 impl LocationsUpdate {
+    /// Changes the table as Azure does: a location without addresses goes.
+    pub fn apply(&self, table: &mut Locations) {
+        for location in &self.locations {
+            let at = Arc::make_mut(table.entry(location.location).or_default());
+            if location.action == UpdateAction::FullUpdate || location.addresses.is_empty() {
+                at.clear();
+            }
+            for (address, services) in &location.addresses {
+                if services.is_empty() {
+                    at.remove(address);
+                } else {
+                    at.insert(*address, Arc::clone(services));
+                }
+            }
+            if at.is_empty() {
+                table.remove(&location.location);
+            }
+        }
+    }
+
     /// Every address that a partial update may change, given the table that it is made on.
     #[must_use]
     pub fn touched(&self, table: Option<&Locations>) -> BTreeSet<IpAddr> {

@@ -18,14 +18,33 @@
 //! # Format
 //! One line per holder, `HOLDER ADDRESS ADDRESS…`: the UID of a Service, [`NODE`] for addresses
 //! of nodes, [`NOBODY`] for addresses whose Service is not known. 10,000 Services with an IPv4 and
-//! an IPv6 address each take 930,000 bytes; a ConfigMap holds 1,048,576.
+//! an IPv6 address each take 930,000 bytes.
+//!
+//! # Size
+//! A ConfigMap holds 1,048,576 bytes, and the API server takes no larger one: then nothing would
+//! be opened for any Service. Beside the destinations the ledger has notes for the next process.
+//! Each has bytes of its own, so that destinations never wait for the room of a note.
 
-use crate::id::{Etag, ServiceUid};
+use crate::id::{Etag, ResourceId, ServiceUid};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
+
+/// Most bytes of the values of a ConfigMap (`MaxSecretSize` of Kubernetes), without what else is
+/// in this one.
+const CONFIG_MAP_BYTES: usize = (1 << 20) - 1_024;
+/// Bytes that all notes have together.
+const NOTE_BYTES: usize = 100_000;
+/// Most bytes of the note of drift that is left.
+pub const DRIFT_BYTES: usize = 60_000;
+/// Most bytes of the note of Services that went without being released.
+pub const GONE_BYTES: usize = 20_000;
+/// Most bytes of the note of tags that annotations have set.
+pub const TAG_BYTES: usize = NOTE_BYTES - DRIFT_BYTES - GONE_BYTES;
+/// Most bytes of the destinations.
+pub const DESTINATION_BYTES: usize = CONFIG_MAP_BYTES - NOTE_BYTES;
 
 /// The holder of addresses of nodes, which Services without floating IP have open.
 pub const NODE: &str = "node";
@@ -45,6 +64,93 @@ pub enum Holder {
 /// same.
 pub type Destinations = BTreeMap<IpAddr, BTreeSet<Holder>>;
 
+/// Keys of tags that annotations set on public IPs: nothing in Azure says who set a tag. A key is
+/// recorded before it is set, and taken off once no annotation asks for it.
+///
+/// # Guarantees
+/// It never takes more than [`TAG_BYTES`] as text: keys for which there is no room are left out.
+/// They are set without a record, and stay.
+///
+/// # Format
+/// JSON: by resource group and name of the public IP, its keys; all in lower case.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SetTags {
+    keys: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    #[serde(skip)]
+    bytes: usize,
+}
+
+impl SetTags {
+    /// Reads what [`SetTags::encode`] wrote; anything else is nothing.
+    #[must_use]
+    pub fn decode(text: &str) -> Self {
+        let all: BTreeMap<String, BTreeSet<String>> =
+            serde_json::from_str(text).unwrap_or_default();
+        let mut set = Self::default();
+        for (ip, keys) in all {
+            let ip = Arc::from(ip.to_lowercase());
+            keys.iter().for_each(|key| set.put(&ip, &Arc::from(key.to_lowercase())));
+        }
+        set
+    }
+
+    /// As text; empty where there are none.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        match self.is_empty() {
+            true => String::new(),
+            false => serde_json::to_string(&self.keys).unwrap_or_default(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Adds a key of a public IP, if there is room.
+    pub fn add(&mut self, ip: &ResourceId, key: &str) {
+        self.put(&place(ip), &Arc::from(key.to_lowercase()));
+    }
+
+    /// Adds a key as [`SetTags::each`] gives it, if there is room.
+    pub fn put(&mut self, ip: &Arc<str>, key: &Arc<str>) {
+        // Quotes, brackets, colon and commas of the key and, if it is the first one, of its IP.
+        let quoted = serde_json::to_string(key).unwrap_or_default().len();
+        let more = ip.len() + quoted + 7;
+        let there = self.keys.get(ip).is_some_and(|keys| keys.contains(key));
+        if !there && self.bytes + more <= TAG_BYTES {
+            self.bytes += more;
+            self.keys.entry(Arc::clone(ip)).or_default().insert(Arc::clone(key));
+        }
+    }
+
+    /// The keys of a public IP, in lower case.
+    #[must_use]
+    pub fn of(&self, ip: &ResourceId) -> Option<&BTreeSet<Arc<str>>> {
+        if self.is_empty() { None } else { self.keys.get(&place(ip)) }
+    }
+
+    /// Whether a key of a public IP is among them.
+    #[must_use]
+    pub fn has(&self, ip: &ResourceId, key: &str) -> bool {
+        self.of(ip).is_some_and(|keys| keys.contains(key.to_lowercase().as_str()))
+    }
+
+    /// Each public IP, as `GROUP/NAME`, with each of its keys.
+    pub fn each(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+        self.keys.iter().flat_map(|(ip, keys)| keys.iter().map(move |key| (ip, key)))
+    }
+}
+
+/// Resource group and name of a public IP.
+fn place(ip: &ResourceId) -> Arc<str> {
+    let group = ip.group();
+    let group = group.as_ref().map_or("", |group| group.as_str());
+    Arc::from(format!("{group}/{}", ip.name()).to_lowercase())
+}
+
 /// The ledger as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Ledger {
@@ -55,6 +161,8 @@ pub struct Ledger {
     pub planned_on: Option<Etag>,
     /// What is recorded. Where there is no ConfigMap, what this process knows of it.
     pub destinations: Destinations,
+    /// Tags that annotations have set.
+    pub tags: SetTags,
 }
 
 /// A write of the whole ledger.
@@ -151,9 +259,6 @@ pub fn decode(text: &str) -> Result<Destinations, String> {
 mod tests {
     use super::*;
 
-    /// Most bytes that the values of a ConfigMap may have together (`MaxSecretSize`).
-    const MOST: usize = 1024 * 1024;
-
     fn address(text: &str) -> IpAddr {
         text.parse().expect("an address")
     }
@@ -181,6 +286,30 @@ mod tests {
     }
 
     #[test]
+    fn tags_are_read_as_they_were_written_and_fit() {
+        let ip = |n: u32| {
+            ResourceId::new(format!(
+                "/subscriptions/s/resourceGroups/RG/providers/Microsoft.Network/publicIPAddresses/\
+                 kubernetes-a{n:031}"
+            ))
+        };
+        let mut set = SetTags::default();
+        set.add(&ip(1), "Team");
+        set.add(&ip(1), "cost \"center\"");
+        assert!(set.has(&ip(1), "team") && !set.has(&ip(2), "team"));
+        assert_eq!(SetTags::decode(&set.encode()), set);
+        for odd in ["", "[]", "{\"a\": 1}", "what"] {
+            assert_eq!(SetTags::decode(odd), SetTags::default(), "{odd}");
+        }
+        for n in 0..5_000 {
+            set.add(&ip(n), "team");
+        }
+        let bytes = set.encode().len();
+        assert!(bytes <= TAG_BYTES && bytes > TAG_BYTES * 9 / 10, "{bytes}");
+        assert_eq!(SetTags::decode(&set.encode()), set);
+    }
+
+    #[test]
     fn ten_thousand_services_of_two_families_fit_into_a_config_map() {
         let mut all = Destinations::new();
         for n in 0..10_000_u16 {
@@ -195,7 +324,7 @@ mod tests {
         }
         assert_eq!(all.len(), 20_000);
         let text = encode(&all);
-        assert!(text.len() < MOST * 9 / 10, "{}", text.len());
+        assert!(text.len() < DESTINATION_BYTES, "{}", text.len());
         assert_eq!(decode(&text), Ok(all));
     }
 }

@@ -90,6 +90,8 @@ mod tests {
         assert!(pause.stops(&id("Network/publicIPAddresses/a")));
         assert!(pause.stops(&id("Compute/virtualMachineScaleSets/a/virtualMachines/0")));
         assert!(!pause.stops(&id("Network/loadBalancers/publicIPAddresses")));
+        let shouted = id("Network/publicIPAddresses/a").as_str().to_uppercase();
+        assert!(pause.stops(&ResourceId::new(shouted)), "Azure writes ids in either case");
     }
 
     #[test]

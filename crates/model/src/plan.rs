@@ -7,7 +7,7 @@ use crate::azure::{
 use crate::gateway::{LocationsUpdate, ServicesUpdate};
 use crate::id::{Etag, ResourceId, ServiceName, ServiceUid};
 use crate::kubernetes::{Backends, Condition, Gate, GateReason, Ingress, MoveStage};
-use crate::ledger::LedgerWrite;
+use crate::ledger::{LedgerWrite, SetTags};
 use crate::report::Wait;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -27,6 +27,10 @@ pub struct Plan {
     pub writes: Vec<KubernetesWrite>,
     /// The next write of the ledger.
     pub ledger: Option<Arc<LedgerWrite>>,
+    /// Tags that changes of public IPs set because annotations ask for them: the ledger has them
+    /// before.
+    #[serde(skip_serializing_if = "SetTags::is_empty")]
+    pub tags: SetTags,
 }
 
 impl Plan {

@@ -274,7 +274,9 @@ impl fmt::Display for Wait {
 #[must_use]
 pub fn short(id: &ResourceId) -> String {
     let text = id.as_str();
-    let from = text.rfind("/providers/").map_or(0, |at| at + "/providers/".len());
+    // Azure writes ids in letters of either case.
+    let from =
+        text.to_ascii_lowercase().rfind("/providers/").map_or(0, |at| at + "/providers/".len());
     let rest = &text[from..];
     rest.split_once('/').map_or(rest, |(_, name)| name).to_owned()
 }

@@ -250,9 +250,10 @@ pub struct World {
     /// load balancer, and a Service with an address in its status is left as it is. Empty once
     /// these lists were read again.
     pub unseen: BTreeSet<ServiceUid>,
-    /// Names, as parts and tags bear them, of Services that went while this process watched: what
-    /// bears one is taken away. A name that nothing bears any more is forgotten. The API server
-    /// tells of the end of an object only those who watch at that time.
+    /// Names, as parts and tags bear them, of Services that went without being released, as the
+    /// ledger notes them: what bears one is taken away. A name that nothing bears any more is
+    /// forgotten. Where there is no ledger they are those of Services that went while this process
+    /// watched: the API server tells of the end of an object only those who watch at that time.
     pub abandoned: BTreeSet<Arc<str>>,
     /// What has drained for the time allowed.
     pub drained: BTreeSet<Drainer>,

@@ -50,6 +50,12 @@ impl Listing {
     pub fn take_left(&mut self) -> Vec<Arc<Service>> {
         std::mem::take(&mut self.left)
     }
+
+    /// The Service that has a name, of those that matter to us.
+    #[must_use]
+    pub fn holder(&self, name: &ServiceName) -> Option<&ServiceUid> {
+        self.names.get(name)
+    }
 }
 
 /// Takes one fact.

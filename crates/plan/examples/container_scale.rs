@@ -14,9 +14,8 @@ use model::kubernetes::{
     Service, ServicePort,
 };
 use model::plan::{Action, Edit, Plan, Resource};
-use model::policy::{BalancerSku, Layout, OutboundSnat, PoolKind};
 use model::world::{Fact, Kind};
-use model::{Group, NodeName, Policy, ServiceName, ServiceUid, World};
+use model::{NodeName, Policy, ServiceName, ServiceUid, World};
 use plan::Planner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -29,7 +28,7 @@ const PODS_EACH: u32 = 15;
 const ROUNDS: u32 = 50;
 
 fn main() {
-    let policy = policy();
+    let policy = fixture::container_policy();
     let mut world = world(&policy);
     let mut planner = Planner::default();
     let before = resident_kib();
@@ -134,8 +133,10 @@ fn resident_kib() -> i64 {
 
 fn settle(world: &mut World, plan: &Plan) {
     for change in &plan.changes {
-        if let Action::UpdateLocations(update) = &change.action {
-            observe_locations(world, update);
+        if let (Action::UpdateLocations(update), Some(table)) =
+            (&change.action, world.azure.gateway_locations.known_mut())
+        {
+            update.apply(Arc::make_mut(table));
         }
         if let Action::Put { after: Resource::LoadBalancer(b), .. } = &change.action {
             world.azure.balancers.known_mut().map(|all| all.insert(b.id.clone(), Arc::clone(b)));
@@ -143,27 +144,6 @@ fn settle(world: &mut World, plan: &Plan) {
     }
     for write in &plan.writes {
         assert!(!matches!(write.edit, Edit::Finalizers { .. }));
-    }
-}
-
-fn observe_locations(world: &mut World, update: &model::gateway::LocationsUpdate) {
-    let Some(table) = world.azure.gateway_locations.known_mut() else { return };
-    let table = Arc::make_mut(table);
-    for location in &update.locations {
-        let at = Arc::make_mut(table.entry(location.location).or_default());
-        if location.addresses.is_empty() {
-            at.clear();
-        }
-        for (address, services) in &location.addresses {
-            if services.is_empty() {
-                at.remove(address);
-            } else {
-                at.insert(*address, Arc::clone(services));
-            }
-        }
-        if at.is_empty() {
-            table.remove(&location.location);
-        }
     }
 }
 
@@ -209,6 +189,7 @@ fn world(policy: &Policy) -> World {
             .filter(|c| !matches!(c.action, Action::UpdateLocations(_)))
             .collect(),
         writes: Vec::new(),
+        tags: plan.tags,
     };
     settle(&mut world, &only);
     world
@@ -267,17 +248,5 @@ fn slice(n: u32, uid: &ServiceUid) -> EndpointSlice {
         ports: Vec::new(),
         endpoints: endpoints.collect(),
         unready: Vec::new(),
-    }
-}
-
-fn policy() -> Policy {
-    Policy {
-        private_link_group: Group::new("rg"),
-        security_group_name: "".into(),
-        sku: BalancerSku::Service,
-        layout: Layout::PerService,
-        pools: PoolKind::PodIp,
-        outbound_snat: OutboundSnat::Enabled,
-        ..fixture::policy()
     }
 }

@@ -12,7 +12,7 @@
 
 use model::azure::{LoadBalancer, PublicIp};
 use model::kubernetes::{Affinity, Node, Service, ServicePort};
-use model::policy::{Layout, LoadBalancerConfig, Placement};
+use model::policy::Layout;
 use model::world::Fact;
 use model::{NodeName, Policy, ServiceName, ServiceUid, World};
 use plan::Planner;
@@ -111,14 +111,7 @@ fn turn(service: &mut Arc<Service>) {
 }
 
 fn policy() -> Policy {
-    let config = |n| LoadBalancerConfig {
-        name: format!("lb-{n}").into(),
-        placement: Placement::Allowed,
-        primary_set: format!("set-{n}").into(),
-        services: None,
-        namespaces: None,
-        nodes: None,
-    };
+    let config = |n| fixture::load_balancer_config(&format!("lb-{n}"), &format!("set-{n}"));
     let layout = Layout::Several((0..BALANCERS).map(config).collect());
     Policy { layout, ..fixture::policy() }
 }
@@ -128,9 +121,7 @@ fn world() -> World {
     let mut world = fixture::world();
     world.azure.balancers = Fact::Known(BTreeMap::new());
     world.azure.public_ips.values_mut().filter_map(Fact::known_mut).for_each(BTreeMap::clear);
-    for group in world.azure.security_group.known_mut().into_iter().flatten() {
-        Arc::make_mut(group).rules.clear();
-    }
+    fixture::security_group_mut(&mut world).rules.clear();
     if let Some(ledger) = world.kubernetes.ledger.known_mut() {
         Arc::make_mut(ledger).destinations.clear();
     }

@@ -3,12 +3,12 @@
 use crate::ask::Intent;
 use crate::ask::container::ContainerIntent;
 use crate::own::parts::{Index, View};
-use crate::own::{Own, name};
+use crate::own::{self, Base, Own, Owner, name, tags};
 use crate::verdict::{Frozen, Refusal};
 use model::azure::{LoadBalancer, PublicIp};
 use model::drain::Drainer;
 use model::kubernetes::Service;
-use model::ledger::LedgerWrite;
+use model::ledger::{LedgerWrite, SetTags};
 use model::plan::{Change, KubernetesWrite};
 use model::report::{Finding, Until, Wait};
 use model::world::{ById, Need};
@@ -106,6 +106,68 @@ impl Case<'_> {
     }
 }
 
+/// What was decided about the claims of Services.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    /// Services and families whose public IP is made again: without a frontend meanwhile.
+    pub recreated: BTreeSet<(ServiceUid, Family)>,
+    /// Services of which nothing stands, and about which something has to be read first: they may
+    /// be refused yet, so nothing makes room for them.
+    pub undecided: BTreeSet<ServiceUid>,
+    /// Services whose finalizers are written again before a public IP is made for them: another
+    /// process may have taken them off.
+    pub unconfirmed: BTreeSet<ServiceUid>,
+    /// Services that keep what they have since before anything was planned around them.
+    pub judged: BTreeSet<ServiceUid>,
+    /// Services that this draft would interrupt although their owners want to confirm that first.
+    pub interrupted: BTreeMap<ServiceUid, Refusal>,
+    /// Addresses that Services which keep what they have show, or have open, and that are others':
+    /// neither is kept.
+    pub withheld: BTreeMap<ServiceUid, BTreeSet<IpAddr>>,
+}
+
+impl Claims {
+    /// Whether the public IP of a family is made again: it leaves its load balancer first.
+    pub fn is_recreated(&self, uid: &ServiceUid, family: Family) -> bool {
+        !self.recreated.is_empty() && self.recreated.contains(&(uid.clone(), family))
+    }
+
+    /// Whether an address in a Service's status is another's.
+    pub fn is_withheld(&self, uid: &ServiceUid, address: &str) -> bool {
+        let withheld = self.withheld.get(uid);
+        withheld.is_some_and(|all| address.parse().is_ok_and(|address| all.contains(&address)))
+    }
+}
+
+/// What is to be written, and what has to be read for the next plan.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    /// Changes by target.
+    pub changes: BTreeMap<ResourceId, Change>,
+    /// Kubernetes writes.
+    pub writes: Vec<KubernetesWrite>,
+    /// The next write of the ledger.
+    pub ledger: Option<Arc<LedgerWrite>>,
+    /// Tags that changes of public IPs set because annotations ask for them.
+    pub tags: SetTags,
+    /// What has to be read.
+    pub needs: BTreeSet<Need>,
+}
+
+/// What the report says of the whole.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+    /// What is wrong with egress Pods.
+    pub pods: BTreeMap<ServiceName, Vec<Finding>>,
+    /// What is in pools and belongs to nodes that are going or gone, once pools have been looked
+    /// at.
+    pub draining: Option<BTreeSet<Drainer>>,
+    /// Addresses that slices of several namespaces list, with the namespace that has each.
+    pub holders: BTreeMap<IpAddr, Arc<str>>,
+}
+
 /// Planning's work in progress.
 #[derive(Debug)]
 pub(crate) struct Draft<'w> {
@@ -123,43 +185,17 @@ pub(crate) struct Draft<'w> {
     by_base: BTreeMap<u128, ServiceUid>,
     /// UIDs by namespace and name.
     pub by_name: BTreeMap<ServiceName, ServiceUid>,
-    /// Changes by target.
-    pub changes: BTreeMap<ResourceId, Change>,
-    /// Kubernetes writes.
-    pub writes: Vec<KubernetesWrite>,
-    /// The next write of the ledger.
-    pub ledger: Option<Arc<LedgerWrite>>,
-    /// What has to be read.
-    pub needs: BTreeSet<Need>,
-    /// What is wrong with the whole.
-    pub findings: Vec<Finding>,
-    /// What is wrong with egress Pods.
-    pub pods: BTreeMap<ServiceName, Vec<Finding>>,
     /// Basic load balancers that have to go before anything is put on a Standard one.
     pub basics: BTreeSet<ResourceId>,
-    /// Services and families whose public IP is made again: without a frontend meanwhile.
-    pub recreated: BTreeSet<(ServiceUid, Family)>,
-    /// Services of which nothing stands, and about which something has to be read first: they may
-    /// be refused yet, so nothing makes room for them.
-    pub undecided: BTreeSet<ServiceUid>,
-    /// Services whose finalizers are written again before a public IP is made for them: another
-    /// process may have taken them off.
-    pub unconfirmed: BTreeSet<ServiceUid>,
-    /// Services that keep what they have since before anything was planned around them.
-    pub judged: BTreeSet<ServiceUid>,
-    /// Services that this draft would interrupt although their owners want to confirm that first.
-    pub interrupted: BTreeMap<ServiceUid, Refusal>,
-    /// Addresses that Services which keep what they have show, or have open, and that are others':
-    /// neither is kept.
-    pub withheld: BTreeMap<ServiceUid, BTreeSet<IpAddr>>,
     /// Load balancers whose pools no node has joined through its NIC yet, each with what is being
     /// written, or has to be read, so that one does.
     pub unjoined: BTreeMap<ResourceId, Wait>,
-    /// What is in pools and belongs to nodes that are going or gone, once pools have been looked
-    /// at.
-    pub draining: Option<BTreeSet<Drainer>>,
-    /// Addresses that slices of several namespaces list, with the namespace that has each.
-    pub holders: BTreeMap<IpAddr, Arc<str>>,
+    /// What was decided about the claims of Services.
+    pub claims: Claims,
+    /// What is to be written and read next.
+    pub steps: Steps,
+    /// What the report says of the whole.
+    pub told: Told,
 }
 
 impl<'w> Draft<'w> {
@@ -178,22 +214,11 @@ impl<'w> Draft<'w> {
             cases: BTreeMap::new(),
             by_base: BTreeMap::new(),
             by_name: BTreeMap::new(),
-            changes: BTreeMap::new(),
-            writes: Vec::new(),
-            ledger: None,
-            needs: BTreeSet::new(),
-            findings: Vec::new(),
-            pods: BTreeMap::new(),
             basics: BTreeSet::new(),
-            recreated: BTreeSet::new(),
-            undecided: BTreeSet::new(),
-            unconfirmed: BTreeSet::new(),
-            judged: BTreeSet::new(),
-            interrupted: BTreeMap::new(),
-            withheld: BTreeMap::new(),
             unjoined: BTreeMap::new(),
-            draining: None,
-            holders: world.holders.clone(),
+            claims: Claims::default(),
+            steps: Steps::default(),
+            told: Told { holders: world.holders.clone(), ..Told::default() },
         }
     }
 
@@ -204,6 +229,15 @@ impl<'w> Draft<'w> {
             self.by_base.insert(base, uid.clone());
         }
         self.cases.insert(uid.clone(), case);
+    }
+
+    /// Whose a part is.
+    pub fn whose(&self, part: &str) -> Owner<'_> {
+        match self.owner_of(part) {
+            Some(uid) => Owner::Ours(uid),
+            None if self.is_orphaned(part) => Owner::Orphaned,
+            None => Owner::Foreign,
+        }
     }
 
     /// The Service whose base name this part's name begins with.
@@ -218,18 +252,17 @@ impl<'w> Draft<'w> {
 
     /// The Service that a tag names.
     pub fn by_user(&self, user: &str) -> Option<&ServiceUid> {
-        let (namespace, name) = user.split_once('/')?;
-        self.by_name.get(&ServiceName::new(namespace, name))
+        self.by_name.get(&tags::service(user)?)
     }
 
     /// Whether a part named like a Service's may be taken away although no such Service is known.
     pub fn is_abandoned(&self, name: &str) -> bool {
-        self.world.abandoned.contains(name.to_lowercase().as_str())
+        own::is_abandoned(self.world, name)
     }
 
     /// The same of a part whose name has the form of one of a Service's.
     pub fn is_orphaned(&self, part: &str) -> bool {
-        name::base_of(part).is_some_and(|base| self.is_abandoned(base))
+        Base::of(part).is_some_and(|base| self.is_abandoned(base.as_str()))
     }
 
     /// Notes that a Service waits.
@@ -244,11 +277,6 @@ impl<'w> Draft<'w> {
         for case in self.cases.values_mut() {
             case.waits.insert(wait.clone());
         }
-    }
-
-    /// Whether the public IP of a family is made again: it leaves its load balancer first.
-    pub fn is_recreated(&self, uid: &ServiceUid, family: Family) -> bool {
-        !self.recreated.is_empty() && self.recreated.contains(&(uid.clone(), family))
     }
 
     /// Refuses a Service.
@@ -313,6 +341,11 @@ impl<'w> Draft<'w> {
         found.or_else(|| self.public_ips(&id.group()?)?.get(id))
     }
 
+    /// Keys of tags that annotations have set on a public IP, as far as that is recorded.
+    pub fn set_tags(&self, id: &ResourceId) -> Option<&'w BTreeSet<Arc<str>>> {
+        self.world.kubernetes.ledger.known()?.tags.of(id)
+    }
+
     /// Adds a change; its waits become those of the Services on whose account it is made.
     pub fn change(&mut self, change: Change) {
         for uid in &change.causes {
@@ -324,12 +357,6 @@ impl<'w> Draft<'w> {
                 }
             }
         }
-        self.changes.insert(change.target.clone(), change);
-    }
-
-    /// Whether an address in a Service's status is another's.
-    pub fn is_withheld(&self, uid: &ServiceUid, address: &str) -> bool {
-        let withheld = self.withheld.get(uid);
-        withheld.is_some_and(|all| address.parse().is_ok_and(|address| all.contains(&address)))
+        self.steps.changes.insert(change.target.clone(), change);
     }
 }

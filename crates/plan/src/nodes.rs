@@ -71,10 +71,10 @@ pub(crate) fn settled<'w>(
             refused.extend(late);
             continue;
         }
-        if draft.interrupted.is_empty() {
+        if draft.claims.interrupted.is_empty() {
             return draft;
         }
-        let due = std::mem::take(&mut draft.interrupted).into_iter();
+        let due = std::mem::take(&mut draft.claims.interrupted).into_iter();
         held.extend(due.map(|(uid, refusal)| (uid, vec![refusal])));
         rounds += 1;
         if rounds < ROUNDS {
@@ -103,12 +103,12 @@ fn late(
 ) -> BTreeMap<ServiceUid, Vec<Refusal>> {
     let kept = draft.cases.iter().filter(|(uid, case)| {
         matches!(case.stance, Stance::Frozen(_))
-            && !draft.judged.contains(*uid)
+            && !draft.claims.judged.contains(*uid)
             && !refused.contains_key(*uid)
     });
     // Nodes were divided with a place for it.
     let divided = matches!(draft.policy.layout, Layout::Several(_));
-    let caused = |uid: &ServiceUid| draft.changes.values().any(|c| c.causes.contains(uid));
+    let caused = |uid: &ServiceUid| draft.steps.changes.values().any(|c| c.causes.contains(uid));
     let reasoned = kept.filter(|(_, case)| !case.refusals.is_empty());
     let affected = reasoned.filter(|(uid, case)| {
         let mut all = draft.each_balancer();
@@ -133,18 +133,19 @@ fn plan(draft: &mut Draft<'_>, memory: &mut Memory, left: &[Leftover]) {
         // Not to know them is not to know that there are none: nothing is planned.
         draft.wait_all(&Wait::Reading(Need::Balancers));
         let key = Need::Balancers.to_string();
-        draft.findings.push(Finding::refusal("LoadBalancersUnreadable", &key, why, UNREADABLE));
+        let rule = "LoadBalancersUnreadable";
+        draft.told.findings.push(Finding::refusal(rule, &key, why, UNREADABLE));
         if !is_suspected(draft.world, draft.policy) {
             kubernetes::claim(draft);
         }
         return;
     }
     if !is_read(draft, left) {
-        let needs = draft.needs.clone();
+        let needs = draft.steps.needs.clone();
         needs.into_iter().for_each(|need| draft.wait_all(&Wait::Reading(need)));
         // Read at the same time, but no Service waits for it.
         let members = member::needs(draft);
-        draft.needs.extend(members);
+        draft.steps.needs.extend(members);
         if !left.is_empty() {
             other_layout::freeze(draft, left);
         } else if !is_suspected(draft.world, draft.policy) {
@@ -160,13 +161,13 @@ fn plan(draft: &mut Draft<'_>, memory: &mut Memory, left: &[Leftover]) {
     claim::settle(draft);
     let basics = claim::upgrade::settle(draft);
     upgrade::plan(draft, &basics);
-    let replaced: BTreeSet<ResourceId> = draft.changes.keys().cloned().collect();
+    let replaced: BTreeSet<ResourceId> = draft.steps.changes.keys().cloned().collect();
     memory.renew(draft);
     let chosen = public_ip::plan(draft, &mut memory.services);
     let kept = draft.cases.iter().filter(|(_, case)| matches!(case.stance, Stance::Frozen(_)));
-    draft.judged = kept.map(|(uid, _)| uid.clone()).collect();
+    draft.claims.judged = kept.map(|(uid, _)| uid.clone()).collect();
     let placement = placement::place(draft, &chosen);
-    draft.draining = Some(BTreeSet::new());
+    draft.told.draining = Some(BTreeSet::new());
     let standings = security_group::standing::all(draft, &memory.services, &placement, &chosen);
     let opening = security_group::plan(draft, &mut memory.group, &placement, &chosen, &standings);
     let links = claim::private_link::settle(draft, &placement);
@@ -179,7 +180,7 @@ fn plan(draft: &mut Draft<'_>, memory: &mut Memory, left: &[Leftover]) {
     kubernetes::claim(draft);
     kubernetes::conclude(draft, &placement, &chosen, &standings);
     kubernetes::shed(draft);
-    draft.needs.extend(members);
+    draft.steps.needs.extend(members);
 }
 
 /// Whether the ledger has not been read yet. Where there is no security group there is none.
@@ -203,8 +204,8 @@ fn is_read(draft: &mut Draft<'_>, left: &[Leftover]) -> bool {
     needs.extend(member::doubts(draft));
     needs.extend(claim::upgrade::needs(draft));
     needs.extend(other_layout::needs(draft, left));
-    draft.needs.extend(needs);
-    draft.needs.is_empty()
+    draft.steps.needs.extend(needs);
+    draft.steps.needs.is_empty()
 }
 
 /// Resource groups of public IPs that our Services' frontends stand on.

@@ -4,7 +4,8 @@
 //! - A Service has a public IP `<uid>-pip`, a load balancer `<uid>` of SKU Service with a
 //!   frontend, an empty pool and a rule for each port whose target is known, and a service
 //!   `<uid>` in the Service Gateway that names the pool.
-//! - Load balancers, their public IPs and NAT gateways have the tags of the cloud config.
+//! - Load balancers, their public IPs and NAT gateways have the tags of the cloud config, and are
+//!   in its region.
 //! - A Service that container load balancers cannot serve is refused, and keeps what it has.
 //! - Its finalizers are on it as long as anything of it stands, and its status tells the address.
 //! - A Service that asks for none has none of that, and nothing of a Service that is gone is left.
@@ -20,7 +21,7 @@ use crate::case::{Case, Fate, Service};
 use crate::estate::{has_finalizer, items, part, parts, same, text, told};
 use crate::names::{FINALIZER, GATEWAY_FINALIZER};
 use crate::site::Layout;
-use crate::{names, tags};
+use crate::{names, region, tags};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use targets::Target;
@@ -213,6 +214,7 @@ fn judge_ip<'a>(
         wrong.push(format!("public IP {id} does not stand"));
         return None;
     };
+    wrong.extend(region::wrong(case, ip, None));
     let inside = &ip["properties"];
     for (what, has, must) in [
         ("SKU", &ip["sku"]["name"], "StandardV2"),
@@ -236,6 +238,7 @@ fn judge_balancer(
     ip: &str,
     wrong: &mut Vec<String>,
 ) {
+    wrong.extend(region::wrong(case, balancer, None));
     let inside = &balancer["properties"];
     if !same(text(&balancer["sku"]["name"]), "Service") {
         wrong.push(format!("load balancer {uid} has the SKU {}", balancer["sku"]["name"]));

@@ -14,7 +14,7 @@
 use crate::Broken;
 use crate::asks::{Asks, Family};
 use crate::case::{Case, Place, Service};
-use crate::estate::{id, items, last, same, text};
+use crate::estate::{id, items, last, parts, same, text};
 use crate::names;
 use crate::placement;
 use crate::public_ip;
@@ -72,11 +72,14 @@ fn judge_one(
         Sku::Service => "Service",
     };
     must("load balancer's SKU", text(&place.balancer["sku"]["name"]), sku);
+    let own = names::is_of(name, &service.base);
+    if own && !serves_others(place, &service.base) {
+        must("name", name, &names::frontend(&service.base, asks, family));
+    }
     if asks.internal {
         let subnet = asks.subnet.as_deref().unwrap_or(&case.site.subnet);
         let subnet = names::subnet_id(&case.site, subnet);
         // Who shares another Service's frontend takes it as that one asks for it.
-        let own = names::is_of(name, &service.base);
         if own {
             must("subnet", &id(&inside["subnet"]["id"]), &subnet);
         }
@@ -106,4 +109,19 @@ fn judge_one(
         must("public IP", &id(&inside["publicIPAddress"]["id"]), wanted.id().unwrap_or(""));
         must("subnet", text(&inside["subnet"]["id"]), "");
     }
+}
+
+/// Whether rules of others lead from a frontend: it keeps its name for them, because Azure renames
+/// nothing, and another one would have to take the address away.
+fn serves_others(place: Place<'_>, base: &str) -> bool {
+    let own = id(&place.frontend["id"]);
+    let kinds = ["loadBalancingRules", "inboundNatRules"];
+    let mut rules = kinds.iter().flat_map(|kind| parts(place.balancer, kind));
+    let led = rules.any(|rule| {
+        let to = id(&rule["properties"]["frontendIPConfiguration"]["id"]);
+        to == own && !names::is_of(text(&rule["name"]), base)
+    });
+    let outbound = parts(place.balancer, "outboundRules");
+    let mut from = outbound.flat_map(|rule| items(&rule["properties"]["frontendIPConfigurations"]));
+    led || from.any(|frontend| id(&frontend["id"]) == own)
 }

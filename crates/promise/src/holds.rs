@@ -15,9 +15,14 @@ use serde_json::Value;
 const PAUSE: &str = "ballast.dev/pause";
 const PROTECT: &str = "ballast.dev/deletion-protection";
 
+/// What is said of a Service that its owner pauses.
+pub(crate) const PAUSED: &str = "its owner pauses it";
+/// What is said of one that is to go, and whose owner keeps it.
+pub(crate) const KEPT: &str = "its owner has it kept";
+
 /// Why nothing is written for a Service that asks for a load balancer.
 pub(crate) fn paused(service: &Value) -> Option<Invalid> {
-    is_set(service, PAUSE).then(|| Invalid("its owner pauses it".to_owned()))
+    is_set(service, PAUSE).then(|| Invalid(PAUSED.to_owned()))
 }
 
 /// Why a Service that asks for none keeps what it has.
@@ -27,7 +32,12 @@ pub(crate) fn kept(service: &Value, own: Option<&str>) -> Option<Invalid> {
     let is_ours = text(&spec["type"]) != "LoadBalancer" || class.is_none() || class == own;
     let held = [FINALIZER, GATEWAY_FINALIZER].iter().any(|f| has_finalizer(service, f));
     let asked = is_set(service, PAUSE) || is_set(service, PROTECT);
-    (is_ours && held && asked).then(|| Invalid("its owner has it kept".to_owned()))
+    (is_ours && held && asked).then(|| Invalid(KEPT.to_owned()))
+}
+
+/// The annotations by which a Service's owner holds it back.
+pub(crate) fn keys(service: &Value) -> impl Iterator<Item = &'static str> {
+    [PAUSE, PROTECT].into_iter().filter(move |key| is_set(service, key))
 }
 
 fn is_set(service: &Value, key: &str) -> bool {

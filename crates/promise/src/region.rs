@@ -1,7 +1,8 @@
 //! Where things are.
 //!
-//! What is promised: load balancers, public IPs and Private Link Services that this cluster makes
-//! are in the region of the cloud config, and in its edge zone, where it names one.
+//! What is promised: load balancers, public IPs, NAT gateways and Private Link Services that this
+//! cluster makes are in the region of the cloud config, and in its edge zone, where it names one.
+//! Container load balancers and egress gateways are in no edge zone: Azure has neither there.
 
 use crate::Broken;
 use crate::case::Case;
@@ -21,16 +22,18 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
         .estate
         .links()
         .filter(|(_, link)| tags::is_of_cluster(case, link, &case.site.link_group));
-    for (id, resource) in balancers.chain(ips).chain(links) {
-        if case.before(id).is_none() {
-            let found = judge_one(case, resource);
-            let found = found.into_iter();
-            broken.extend(found.map(|text| Broken { service: None, promise: PROMISE, text }));
-        }
+    let edge_zone = case.site.edge_zone.as_deref();
+    for (_, resource) in balancers.chain(ips).chain(links) {
+        let found = wrong(case, resource, edge_zone).into_iter();
+        broken.extend(found.map(|text| Broken { service: None, promise: PROMISE, text }));
     }
 }
 
-fn judge_one(case: &Case<'_>, resource: &Value) -> Vec<String> {
+/// What is wrong with where a resource is, if this cluster has made it.
+pub(crate) fn wrong(case: &Case<'_>, resource: &Value, edge_zone: Option<&str>) -> Vec<String> {
+    if case.before(text(&resource["id"])).is_some() {
+        return Vec::new();
+    }
     let name = last(text(&resource["id"]));
     let region = text(&resource["location"]).to_lowercase().replace(' ', "");
     let zone = text(&resource["extendedLocation"]["name"]);
@@ -44,6 +47,6 @@ fn judge_one(case: &Case<'_>, resource: &Value) -> Vec<String> {
     if !region.is_empty() {
         must("region", &region, &case.site.location);
     }
-    must("edge zone", zone, case.site.edge_zone.as_deref().unwrap_or(""));
+    must("edge zone", zone, edge_zone.unwrap_or(""));
     found
 }

@@ -6,15 +6,20 @@
 //! - The condition `ballast.dev/Programmed`, where there is one, is True once everything stands; it
 //!   is False, with a reason, where the Service is refused; the message names the value that is
 //!   wrong as it is now.
+//! - The condition tells notes, and is True: its reason is a note's rule, and its message names the
+//!   annotation of each note. It tells no note that does not hold.
+//! - What a Service is held back for by its owner is named, too.
 //! - The condition `ballast.dev/Migrated` is there only while something of the Service's former
 //!   load balancer stands.
 //! - A Service with a load balancer has the finalizer, and that of container load balancers only
 //!   there. One that wants none has neither finalizer nor addresses nor the condition.
 
 use crate::Broken;
+use crate::asks::{Asks, notes};
 use crate::case::{Case, Fate, Service};
 use crate::container;
 use crate::estate::{has_finalizer, items, last, same, text};
+use crate::holds;
 use crate::names::{FINALIZER, GATEWAY_FINALIZER};
 use crate::placement::has_frontend;
 use crate::site::Layout;
@@ -40,7 +45,9 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
                 if let Fate::Refused(invalid) = &service.fate
                     && condition == Some("False")
                 {
-                    found.extend(unnamed(service.object, &invalid.0).map(|text| ("status", text)));
+                    let unnamed = unnamed(service.object, &invalid.0);
+                    let unnamed = unnamed.or_else(|| unheld(service.object, &invalid.0));
+                    found.extend(unnamed.map(|text| ("status", text)));
                 }
                 if condition != Some("False") {
                     let why = match &service.fate {
@@ -66,6 +73,9 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
                 if condition.is_some_and(|status| status != due) {
                     let text = condition_text(service.object);
                     found.push(("status", format!("the condition is not {due}: {text}")));
+                }
+                if condition == Some("True") {
+                    found.extend(untold(case, service, asks).map(|text| ("status", text)));
                 }
                 addresses(case, service, &mut found);
                 if has_moved(case, service) && find(service.object, MOVE).is_some() {
@@ -131,6 +141,35 @@ fn unnamed(object: &Value, why: &str) -> Option<String> {
     let mut words = value.split([',', ' ']).filter(|word| !word.is_empty());
     let named = value.trim().is_empty() || words.any(|word| said.contains(word));
     (!named).then(|| format!("the condition says {has:?}; the Service is refused: {why}"))
+}
+
+/// What is wrong with a message that does not name the annotation by which a Service's owner holds
+/// it back.
+fn unheld(object: &Value, why: &str) -> Option<String> {
+    let held = [holds::PAUSED, holds::KEPT].contains(&why);
+    let has = condition_text(object);
+    let named = holds::keys(object).any(|key| has.contains(key));
+    (held && !named).then(|| format!("the condition says {has:?} and names no annotation; {why}"))
+}
+
+/// What is wrong with what a True condition tells of notes.
+fn untold(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> {
+    if case.site.layout == Layout::Container {
+        return None;
+    }
+    let condition = find(service.object, CONDITION)?;
+    let (reason, message) = (text(&condition["reason"]), text(&condition["message"]));
+    let due = notes::due(service.object, &case.site, asks);
+    let has = condition_text(service.object);
+    // Of a message that is too long the end is left out.
+    let silent = |note: &&notes::Note| {
+        reason == "Programmed" || !(message.contains(note.1) || message.ends_with('…'))
+    };
+    if let Some((rule, key)) = due.iter().find(silent) {
+        return Some(format!("the condition says {has:?}; it must tell {rule} of {key}"));
+    }
+    let idle = notes::WHOLE.contains(&reason) && !due.iter().any(|(rule, _)| *rule == reason);
+    idle.then(|| format!("the condition says {has:?}, and nothing is there to be noted"))
 }
 
 /// The addresses of frontends on load balancers over nodes; those of container load balancers are

@@ -37,6 +37,18 @@ impl Default for Lease {
     }
 }
 
+impl Lease {
+    /// Another client annotates the Lease, if there is one.
+    pub(crate) fn annotate(&mut self, key: &str, value: &str, now_ms: u64) {
+        let lease = ObjectRef::new("leases", NAMESPACE, NAME);
+        if let Ok(held) = self.store.get(lease) {
+            let mut annotated = Value::clone(&held);
+            annotated["metadata"]["annotations"][key] = Value::from(value);
+            let _ = self.store.replace(annotated, now_ms);
+        }
+    }
+}
+
 /// What befalls a call on the Lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ordeal {
@@ -108,6 +120,7 @@ impl Stage {
 
     /// What a process believes after an attempt, and what its controller is told of it.
     fn learn_standing(&mut self, number: usize) {
+        self.learn_pause(number);
         let process = &mut self.processes[number];
         let led = matches!(process.hold, Hold::Since(_));
         let leads = process.election.is_leading();

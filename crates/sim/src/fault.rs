@@ -140,12 +140,6 @@ pub const ALL_ALONG: [Fault; 8] = [
 ];
 
 impl Fault {
-    /// The fault of a name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        FAULTS.iter().copied().find(|fault| fault.name() == name)
-    }
-
     /// In how many seeds of a thousand it is on.
     #[must_use]
     pub fn chance(self) -> u64 {

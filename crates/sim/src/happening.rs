@@ -30,6 +30,18 @@ pub struct Sent {
     pub rightful: Rightful,
 }
 
+#[cfg(test)]
+impl Sent {
+    /// What the only process sends now that knows all there is.
+    pub(crate) fn now(stage: &crate::stage::Stage) -> Self {
+        let known = stage.kubernetes.revision();
+        let (nodes, services, slices, rightful) = (known, known, known, Rightful::Yes);
+        let (process, epoch, call, term) = (0, 0, 0, 0);
+        let (at_ms, leaves_ms) = (stage.now_ms, stage.now_ms);
+        Self { process, epoch, call, at_ms, leaves_ms, nodes, services, slices, term, rightful }
+    }
+}
+
 /// Whether a process had the right to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rightful {

@@ -48,7 +48,11 @@ impl Stage {
         let epoch = old.epoch + 1;
         let mut fresh = Process::start(&self.cluster(), number, epoch, hold);
         fresh.skew_ms = self.weather.skew_ms();
+        if hold == Hold::Always {
+            fresh.inbox.extend(self.heard_of_pause());
+        }
         self.processes[number] = fresh;
+        self.open_book((number, epoch));
         if hold == Hold::Not {
             self.queue_at(self.now_ms + 1 + number as u64, Happening::Renew(number, epoch));
         }

@@ -5,12 +5,12 @@ macro_rules! named {
     (
         $(#[$doc:meta])* pub enum $kind:ident;
         $(#[$all_doc:meta])* pub const $all:ident;
-        $($variant:ident, $name:literal, $what:literal;)*
+        $($(#[$attribute:meta])* $variant:ident, $name:literal, $what:literal;)*
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $kind {
-            $(#[doc = $what] $variant,)*
+            $($(#[$attribute])* #[doc = $what] $variant,)*
         }
 
         $(#[$all_doc])*
@@ -23,6 +23,12 @@ macro_rules! named {
                 match self {
                     $(Self::$variant => $name,)*
                 }
+            }
+
+            /// The one of a name.
+            #[must_use]
+            pub fn parse(name: &str) -> Option<Self> {
+                $all.iter().copied().find(|one| one.name() == name)
             }
 
             /// What it is, in a few words.

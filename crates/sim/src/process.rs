@@ -6,8 +6,8 @@ use crate::laboratory::{has_egress_finalizer, has_egress_label};
 use crate::scene::{CLASS, Layout};
 use control::{Controller, Event, Leadership, Options};
 use kube_emulator::{EventType, Method, Request, Store, WatchEvent};
-use model::Policy;
 use model::world::Kind;
+use model::{Pause, Policy};
 use observe::KubernetesFact;
 use observe::intern::Interner;
 use serde_json::Value;
@@ -92,6 +92,8 @@ pub struct Process {
     pub idle_wakes: u32,
     /// Its part in the election, where there is one.
     pub election: lease::Election,
+    /// What it was told that an operator has paused, as its Lease says.
+    pub paused: Option<Pause>,
     /// How far its machine's clock is off, in milliseconds: read once when a process starts.
     pub skew_ms: i64,
     /// Its watches.
@@ -159,6 +161,7 @@ impl Process {
             idle_wakes: 0,
             streams: kinds(layout).iter().map(|kind| (*kind, Stream::default())).collect(),
             election: crate::election::election(number, epoch),
+            paused: None,
             skew_ms: 0,
             interner: Interner::default(),
             policy,

@@ -1,8 +1,12 @@
 //! One seed from its draw to its end.
 
 mod guests;
+mod keys;
 mod locks;
+mod pauses;
 mod variety;
+
+pub use keys::SET_LATER;
 
 use crate::actor::{Actor, Company, Planned};
 use crate::canary::{Canary, Mutant};
@@ -234,6 +238,9 @@ impl Play {
     fn whole(&mut self) -> Option<Form> {
         let form = self.storm_and_heal()?;
         self.vary();
+        self.be_paused();
+        self.be_shared();
+        self.be_filled();
         if self.stage.scene.with.contains(&Fault::Hostile) {
             self.be_attacked();
         }
@@ -242,6 +249,7 @@ impl Play {
         self.be_locked();
         self.be_kept();
         self.leave();
+        self.stage.check_books();
         self.stage.breach.is_none().then_some(form)
     }
 
@@ -315,6 +323,9 @@ impl Play {
             if let Some(text) = self.stage.unwarned() {
                 self.stage.fail("L4", text);
             }
+            if let Some(text) = self.stage.miscounted() {
+                self.stage.fail("L4", text);
+            }
         }
         if let Some(first) = self.stage.held_back().first() {
             self.stage.fail("L1", first.clone());
@@ -374,6 +385,7 @@ impl Play {
                 }
             }
             let before = self.stage.ledger.attempts;
+            let noticed = self.stage.drift_noticed();
             self.stage.begin_looks();
             let start_ms = self.stage.now_ms;
             self.stage.advance(start_ms + QUIET_MS / 2);
@@ -388,6 +400,7 @@ impl Play {
                 self.stage.fail("L1", text);
             }
             self.stage.check_looks(self.stage.now_ms - start_ms);
+            self.stage.check_peace(noticed);
         }
     }
 

@@ -18,9 +18,9 @@ pub fn shrink(seed: u64, settings: &Settings, rule: &str) -> (Settings, Outcome)
         best.moves = Some(outcome.moves);
     }
     shorten(&mut best, &breaks);
-    for (actor, _) in ACTORS {
+    for actor in ACTORS {
         let mut tried = best.clone();
-        if tried.without_actors.insert(actor) && breaks(&tried).is_some() {
+        if tried.without_actors.insert(*actor) && breaks(&tried).is_some() {
             best = tried;
         }
     }

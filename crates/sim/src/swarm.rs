@@ -5,50 +5,22 @@ use crate::random::Random;
 use crate::scene::{LAYOUTS, Layout, Scene};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What seeds may draw.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Profile {
-    /// Everything.
-    #[default]
-    All,
-    /// No faults: what it costs is counted.
-    Calm,
-    /// Azure's faults only.
-    Azure,
-    /// Faults of the API server and its watches only.
-    Kubernetes,
-    /// Crashes and pauses only.
-    Crashes,
-    /// Two processes and a lease, in every seed.
-    Leaders,
-    /// Every fault, container load balancers only.
-    Containers,
+named! {
+    /// What seeds may draw.
+    #[derive(Default)]
+    pub enum Profile;
+    /// Every profile.
+    pub const PROFILES;
+    #[default] All, "all", "everything";
+    Calm, "calm", "no faults: what it costs is counted";
+    Azure, "azure", "Azure's faults only";
+    Kubernetes, "kubernetes", "faults of the API server and its watches only";
+    Crashes, "crashes", "crashes and pauses only";
+    Leaders, "leaders", "two processes and a lease, in every seed";
+    Containers, "containers", "every fault, container load balancers only";
 }
 
-/// Every profile with its name.
-pub const PROFILES: [(Profile, &str); 7] = [
-    (Profile::All, "all"),
-    (Profile::Calm, "calm"),
-    (Profile::Azure, "azure"),
-    (Profile::Kubernetes, "kubernetes"),
-    (Profile::Crashes, "crashes"),
-    (Profile::Leaders, "leaders"),
-    (Profile::Containers, "containers"),
-];
-
 impl Profile {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        PROFILES.iter().find(|(profile, _)| *profile == self).map_or("", |(_, name)| name)
-    }
-
-    /// The profile of a name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        PROFILES.iter().find(|(_, known)| *known == name).map(|(profile, _)| *profile)
-    }
-
     fn allows(self, fault: Fault) -> bool {
         let process = matches!(
             fault,

@@ -39,6 +39,7 @@ pub fn problems(tree: &Tree) -> Vec<Problem> {
         manifest::arrows,
         manifest::lints,
         module::orphans,
+        module::programs,
         source::lengths,
         source::columns,
         source::fields,

@@ -87,6 +87,36 @@ fn declarations(text: &str) -> Vec<Declaration<'_>> {
     declared
 }
 
+/// An integration program beside its crate's first one: it counts the allocations of its whole
+/// process.
+const ALONE: &str = "crates/observe/tests/memory.rs";
+
+/// The integration tests of a crate are one program: each more is linked anew, with everything that
+/// it tests.
+#[must_use]
+pub fn programs(tree: &Tree) -> Vec<Problem> {
+    let mut first: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for path in tree.rust().map(|(path, _)| path).filter(|path| *path != ALONE) {
+        let Some(name) = program_of(path) else { continue };
+        let other = *first.entry(name).or_insert(path);
+        if other != path {
+            let text = format!(
+                "a second integration program of its crate: make it a module beside {other}"
+            );
+            problems.push(Problem::new(path, text));
+        }
+    }
+    problems
+}
+
+/// The crate whose integration tests begin in a file.
+fn program_of(path: &str) -> Option<&str> {
+    let (name, rest) = path.strip_prefix("crates/")?.split_once("/tests/")?;
+    let is_first = rest.split_once('/').is_none_or(|(_, file)| file == "main.rs");
+    (is_first && !name.contains('/')).then_some(name)
+}
+
 /// Every file below a `src/` is part of its crate.
 #[must_use]
 pub fn orphans(tree: &Tree) -> Vec<Problem> {

@@ -79,6 +79,11 @@ pub(crate) static OTHER_ZONES: Refusal =
     refusal(StandingIp, "ResourceAvailabilityZonesCannotBeModified", |body, _| {
         body["zones"] = json!(["1"]);
     });
+pub(crate) static OTHER_IP_TAGS: Refusal =
+    refusal(StandingIp, "PublicIPAddressIpTagsCannotBeChanged", |body, _| {
+        body["properties"]["ipTags"] =
+            json!([{"ipTagType": "RoutingPreference", "tag": "Internet"}]);
+    });
 pub(crate) static MANY_TAGS: Refusal =
     refusal(NewIp, "TagCountLimitExceeded", |body, _| many_tags(body));
 pub(crate) static TAG_CHARACTERS: Refusal =

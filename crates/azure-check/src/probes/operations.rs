@@ -41,78 +41,75 @@ fn judged(cases: Vec<(usize, Option<String>)>, nothing: &str) -> Observed {
     }
 }
 
+/// The same of the exchanges that a rule is about; `broken` says how one breaks it.
+fn each(
+    all: &[Exchange],
+    is_case: impl Fn(&Exchange) -> bool,
+    broken: impl Fn(&Exchange) -> Option<String>,
+    nothing: &str,
+) -> Observed {
+    let cases = all.iter().enumerate().filter(|(_, exchange)| is_case(exchange));
+    judged(cases.map(|(at, exchange)| (at, broken(exchange))).collect(), nothing)
+}
+
 fn lacks(exchange: &Exchange, header: &str) -> bool {
     !exchange.answer.headers.contains_key(header)
 }
 
 /// A PUT that has not ended names its operation in `Azure-AsyncOperation`.
 pub(crate) fn of_put(all: &[Exchange]) -> Observed {
-    let running = |exchange: &&Exchange| {
+    let running = |exchange: &Exchange| {
         let (request, answer) = (&exchange.request, &exchange.answer);
         let ended = matches!(answer.state(), Some("Succeeded") | None) && answer.status != 202;
         request.method == "PUT" && answer.is_taken() && !ended
     };
-    let cases = all.iter().enumerate().filter(|(_, exchange)| running(exchange));
-    let cases = cases
-        .map(|(at, exchange)| {
-            let broken = lacks(exchange, ASYNC)
-                .then(|| format!("{} names no Azure-AsyncOperation", exchange.request.short()));
-            (at, broken)
-        })
-        .collect();
-    judged(cases, "each PUT had ended when it was answered")
+    let broken = |exchange: &Exchange| {
+        lacks(exchange, ASYNC)
+            .then(|| format!("{} names no Azure-AsyncOperation", exchange.request.short()))
+    };
+    each(all, running, broken, "each PUT had ended when it was answered")
 }
 
 /// A DELETE that has not ended is a 202 with `Azure-AsyncOperation` and `Location`.
 pub(crate) fn of_delete(all: &[Exchange]) -> Observed {
-    let cases = all.iter().enumerate().filter(|(_, exchange)| {
-        exchange.request.method == "DELETE" && exchange.answer.status == 202
-    });
-    let cases = cases
-        .map(|(at, exchange)| {
-            let missing: Vec<&str> =
-                [ASYNC, "location"].into_iter().filter(|name| lacks(exchange, name)).collect();
-            let broken = (!missing.is_empty())
-                .then(|| format!("{} has no {}", exchange.request.short(), missing.join(", ")));
-            (at, broken)
-        })
-        .collect();
-    judged(cases, "each DELETE had ended when it was answered")
+    let running =
+        |exchange: &Exchange| exchange.request.method == "DELETE" && exchange.answer.status == 202;
+    let broken = |exchange: &Exchange| {
+        let missing: Vec<&str> =
+            [ASYNC, "location"].into_iter().filter(|name| lacks(exchange, name)).collect();
+        (!missing.is_empty())
+            .then(|| format!("{} has no {}", exchange.request.short(), missing.join(", ")))
+    };
+    each(all, running, broken, "each DELETE had ended when it was answered")
 }
 
 /// A poll of `Azure-AsyncOperation` is a 200 whose body has `status`.
 pub(crate) fn polls(all: &[Exchange]) -> Observed {
     let named: Vec<&String> =
         all.iter().filter_map(|exchange| exchange.answer.headers.get(ASYNC)).collect();
-    let cases = all.iter().enumerate().filter(|(_, exchange)| {
+    let polled = |exchange: &Exchange| {
         exchange.part == Part::Poll
             && named.iter().any(|path| **path == exchange.request.path)
             && (200..300).contains(&exchange.answer.status)
-    });
-    let cases = cases
-        .map(|(at, exchange)| {
-            let status = exchange.answer.body.as_ref().and_then(|body| body["status"].as_str());
-            let broken = (status.is_none() || exchange.answer.status != 200)
-                .then(|| format!("{} without status", exchange.answer.short()));
-            (at, broken)
-        })
-        .collect();
-    judged(cases, "no operation was followed")
+    };
+    let broken = |exchange: &Exchange| {
+        let status = exchange.answer.body.as_ref().and_then(|body| body["status"].as_str());
+        (status.is_none() || exchange.answer.status != 200)
+            .then(|| format!("{} without status", exchange.answer.short()))
+    };
+    each(all, polled, broken, "no operation was followed")
 }
 
 /// A PUT answered `Succeeded` beside `Azure-AsyncOperation` is at its end.
 pub(crate) fn beside(all: &[Exchange]) -> Observed {
-    let cases = all.iter().enumerate().filter(|(_, exchange)| exchange.of == BESIDE);
-    let cases = cases
-        .map(|(at, exchange)| {
-            let body = exchange.answer.body.as_ref();
-            let status = body.and_then(|body| body["status"].as_str()).unwrap_or_default();
-            let broken = (status != "Succeeded")
-                .then(|| format!("the operation says \"{status}\" ({})", exchange.answer.short()));
-            (at, broken)
-        })
-        .collect();
-    judged(cases, "no PUT was answered Succeeded beside Azure-AsyncOperation")
+    let broken = |exchange: &Exchange| {
+        let body = exchange.answer.body.as_ref();
+        let status = body.and_then(|body| body["status"].as_str()).unwrap_or_default();
+        (status != "Succeeded")
+            .then(|| format!("the operation says \"{status}\" ({})", exchange.answer.short()))
+    };
+    let nothing = "no PUT was answered Succeeded beside Azure-AsyncOperation";
+    each(all, |exchange| exchange.of == BESIDE, broken, nothing)
 }
 
 /// An operation ends within the hour for which it is polled.

@@ -216,6 +216,30 @@ fn a_put_without_a_sku_asks_for_basic() {
 }
 
 #[test]
+fn ip_tags_stay_for_life() {
+    let mut cloud = Cloud::with(Options { ip_tags_for_life: Switch::On, ..Options::default() });
+    let id = net("publicIPAddresses/a");
+    let (usage, routing) = (("FirstPartyUsage", "/a"), ("RoutingPreference", "Internet"));
+    let body = |tags: Vec<(&str, &str)>| {
+        let tags = tags.into_iter().map(|(kind, tag)| json!({"ipTagType": kind, "tag": tag}));
+        with(pip("IPv4", "Standard"), "/properties", "ipTags", tags.collect())
+    };
+    cloud.put(&id, body(vec![usage, routing]));
+    for other in [vec![usage], vec![], vec![usage, ("RoutingPreference", "Microsoft")]] {
+        let code = "PublicIPAddressIpTagsCannotBeChanged";
+        cloud.is_refused(&id, body(other), 400, code, "publicIPAddresses/a");
+    }
+    // The same in another order, and beside it what may change.
+    let mut same = body(vec![routing, usage]);
+    same["tags"] = json!({"a": "b"});
+    cloud.put(&id, same);
+    // A subscription that may change them.
+    cloud.azure.options_mut().ip_tags_for_life = Switch::Off;
+    let shown = cloud.put(&id, body(vec![usage]));
+    assert_eq!(shown["properties"]["ipTags"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn security_rules() {
     let mut cloud = Cloud::new();
     let id = net("networkSecurityGroups/nsg");

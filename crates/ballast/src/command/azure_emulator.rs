@@ -73,6 +73,7 @@ impl Manner {
             latency_ms: self.latency_ms,
             retry_after_s: self.retry_after,
             api_version: Switch::On,
+            ip_tags_for_life: Switch::On,
             throttle: if self.throttle { Switch::On } else { Switch::Off },
             ..Options::default()
         }

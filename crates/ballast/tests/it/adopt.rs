@@ -1,6 +1,6 @@
 //! `ballast adopt`: a BYO public IP becomes Ballast's.
 
-use crate::support::{Emulators, ballast, http, outcome, wait_for};
+use crate::support::{Emulators, ballast, http, outcome, wait_for, wait_until_programmed};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
@@ -40,11 +40,7 @@ fn an_operator_hands_a_public_ip_over_and_it_goes_with_its_last_service() {
     create(&emulators, "second", 81);
     let address = emulators.address_of("web");
     assert_eq!(emulators.address_of("second"), address);
-    wait_for("the end of the writes", || {
-        let (_, status) = http(&pages, "GET", "/status", None);
-        let all = status["services"].as_array()?.clone();
-        all.iter().all(|s| s["state"] == "programmed").then_some(())
-    });
+    wait_until_programmed(&pages);
 
     let (code, out, err) = emulators.run(&["adopt", "web", "--dry-run"]);
     assert!(code == 0 && out.starts_with("~ change public IP byo in rg"), "{out}{err}");
@@ -87,8 +83,7 @@ fn an_operator_hands_a_public_ip_over_and_it_goes_with_its_last_service() {
 fn a_service_on_a_public_ip_of_ballasts_has_nothing_to_hand_over() {
     let emulators = Emulators::start();
     let (controller, _) = emulators.controller();
-    emulators.create_service("web");
-    emulators.address_of("web");
+    emulators.serve("web");
     let (code, _, err) = emulators.run(&["adopt", "web", "--yes"]);
     assert!(code == 1 && err.contains("is Ballast's already"), "{code} {err}");
     let (code, _, err) = emulators.run(&["adopt", "none", "--yes"]);

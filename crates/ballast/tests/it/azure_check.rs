@@ -45,6 +45,7 @@ fn options() -> Options {
     Options {
         lro_ms: 1_500,
         api_version: Switch::On,
+        ip_tags_for_life: Switch::On,
         throttle: Switch::On,
         permissions: permissions(),
         ..Options::default()
@@ -156,6 +157,16 @@ where
     }
 }
 
+/// An Azure whose requests alone are altered.
+fn altered(
+    options: Options,
+    request: impl FnMut(&mut Request) -> Option<(u16, Value)>,
+) -> Altered<impl Alter> {
+    let azure = Emulated::new(&site(), options);
+    let alter = By(request, |_: &Request, _: &mut arm::Reply| {});
+    Altered { azure, alter, stopped: false }
+}
+
 fn path(request: &Request) -> &str {
     let (Target::Path(path) | Target::Url(path)) = &request.target;
     path
@@ -174,6 +185,16 @@ fn with_options(change: impl FnOnce(&mut Options)) -> Vec<&'static str> {
     let checked = check(&mut Emulated::new(&site(), options), &site(), &all());
     assert!(checked.report.left.is_empty(), "{:?}", checked.report.left);
     with(&checked, "differs")
+}
+
+/// What differs where only requests are altered.
+fn with_requests(request: impl FnMut(&mut Request) -> Option<(u16, Value)>) -> Vec<&'static str> {
+    with_alteration(request, |_, _| {})
+}
+
+/// The same where only answers are.
+fn with_answers(answer: impl FnMut(&Request, &mut arm::Reply)) -> Vec<&'static str> {
+    with_alteration(|_| None, answer)
 }
 
 /// What differs where requests and answers are altered; nothing is left over in any case.
@@ -200,6 +221,8 @@ fn settings_that_azure_may_have_otherwise_are_found() {
     assert_eq!(found, ["private-link-services-of-load-balancer"]);
     assert_eq!(with_options(|o| o.list_lag_ms = 30_000), ["list-lag"]);
     assert_eq!(with_options(|o| o.api_version = Switch::Off), ["api-version-missing"]);
+    let found = with_options(|o| o.ip_tags_for_life = Switch::Off);
+    assert_eq!(found, ["refused-other-ip-tags"]);
     // Without throttling, the emulator shows far more than a bucket holds, and Compute nothing.
     let found = with_options(|o| o.throttle = Switch::Off);
     assert_eq!(found, ["buckets-of-subscription", "remaining-of-compute"]);
@@ -225,15 +248,12 @@ fn an_operation_that_is_given_up_is_found_and_its_resource_named() {
 
 /// A PUT or DELETE of a kind loses its condition on the way: Azure does not check it.
 fn unconditional(kind: &'static str, method: Method) -> Vec<&'static str> {
-    with_alteration(
-        |request| {
-            if is(request, method, kind) {
-                request.condition = arm::Condition::None;
-            }
-            None
-        },
-        |_, _| {},
-    )
+    with_requests(|request| {
+        if is(request, method, kind) {
+            request.condition = arm::Condition::None;
+        }
+        None
+    })
 }
 
 #[test]
@@ -258,46 +278,37 @@ fn body(request: &mut Request) -> Option<&mut Value> {
 #[test]
 fn null_that_does_not_clear_is_found() {
     // As an Azure that takes null for absent.
-    let found = with_alteration(
-        |request| {
-            if is(request, Method::Put, "natGateways")
-                && let Some(inside) = body(request).and_then(|b| b["properties"].as_object_mut())
-            {
+    let found = with_requests(|request| {
+        if is(request, Method::Put, "natGateways")
+            && let Some(inside) = body(request).and_then(|b| b["properties"].as_object_mut())
+        {
+            inside.retain(|_, value| !value.is_null());
+        }
+        None
+    });
+    assert_eq!(found, ["null-clears-service-gateway"]);
+    let found = with_requests(|request| {
+        if is(request, Method::Post, "updateServices")
+            && let Some(all) = body(request).and_then(|b| b["serviceRequests"].as_array_mut())
+        {
+            for service in all.iter_mut().filter(|one| one["isDelete"] == false) {
+                let inside = service["service"]["properties"].as_object_mut().unwrap();
                 inside.retain(|_, value| !value.is_null());
             }
-            None
-        },
-        |_, _| {},
-    );
-    assert_eq!(found, ["null-clears-service-gateway"]);
-    let found = with_alteration(
-        |request| {
-            if is(request, Method::Post, "updateServices")
-                && let Some(all) = body(request).and_then(|b| b["serviceRequests"].as_array_mut())
-            {
-                for service in all.iter_mut().filter(|one| one["isDelete"] == false) {
-                    let inside = service["service"]["properties"].as_object_mut().unwrap();
-                    inside.retain(|_, value| !value.is_null());
-                }
-            }
-            None
-        },
-        |_, _| {},
-    );
+        }
+        None
+    });
     assert_eq!(found, ["null-clears-registration"]);
     // As an Azure where what is left out is cleared.
-    let found = with_alteration(
-        |request| {
-            if is(request, Method::Put, "natGateways")
-                && let Some(inside) = body(request).and_then(|b| b["properties"].as_object_mut())
-                && !inside.contains_key("serviceGateway")
-            {
-                inside.insert("serviceGateway".to_owned(), Value::Null);
-            }
-            None
-        },
-        |_, _| {},
-    );
+    let found = with_requests(|request| {
+        if is(request, Method::Put, "natGateways")
+            && let Some(inside) = body(request).and_then(|b| b["properties"].as_object_mut())
+            && !inside.contains_key("serviceGateway")
+        {
+            inside.insert("serviceGateway".to_owned(), Value::Null);
+        }
+        None
+    });
     assert_eq!(found, ["absent-keeps-service-gateway"]);
 }
 
@@ -305,19 +316,20 @@ fn refusal(status: u16, code: &str) -> Option<(u16, Value)> {
     Some((status, json!({"error": {"code": code, "message": "Altered."}})))
 }
 
+fn refused_where(refused: bool, status: u16, code: &str) -> Option<(u16, Value)> {
+    refusal(status, code).filter(|_| refused)
+}
+
 #[test]
 fn bodies_that_azure_does_not_take_back_are_found() {
     for (kind, id) in [("networkInterfaces", "echo-nic"), ("subnets", "echo-subnet")] {
-        let found = with_alteration(
-            |request| {
-                let echoed = request.method == Method::Put
-                    && is(request, Method::Put, kind)
-                    && request.condition == arm::Condition::None
-                    && body(request).is_some_and(|b| !b["etag"].is_null());
-                echoed.then(|| refusal(400, "InvalidRequestFormat")).flatten()
-            },
-            |_, _| {},
-        );
+        let found = with_requests(|request| {
+            let echoed = request.method == Method::Put
+                && is(request, Method::Put, kind)
+                && request.condition == arm::Condition::None
+                && body(request).is_some_and(|b| !b["etag"].is_null());
+            refused_where(echoed, 400, "InvalidRequestFormat")
+        });
         assert_eq!(found, [id]);
     }
 }
@@ -328,114 +340,77 @@ fn other_versions_skus_and_rules_are_found() {
         let (Target::Path(path) | Target::Url(path)) = &request.target;
         path.contains(version)
     };
-    let found = with_alteration(
-        |request| {
-            let newer = old(request, "2025-09-01");
-            newer.then(|| refusal(400, "NoRegisteredProviderFound")).flatten()
-        },
-        |_, _| {},
-    );
+    let found = with_requests(|request| {
+        refused_where(old(request, "2025-09-01"), 400, "NoRegisteredProviderFound")
+    });
     assert_eq!(found, ["api-version-service-load-balancer", "sku-service-load-balancer"]);
-    let found = with_alteration(
-        |request| {
-            let v2 = is(request, Method::Put, "natGateways")
-                && body(request).is_some_and(|b| b["sku"]["name"] == "StandardV2");
-            v2.then(|| refusal(400, "InvalidSku")).flatten()
-        },
-        |_, _| {},
-    );
+    let found = with_requests(|request| {
+        let v2 = is(request, Method::Put, "natGateways")
+            && body(request).is_some_and(|b| b["sku"]["name"] == "StandardV2");
+        refused_where(v2, 400, "InvalidSku")
+    });
     assert_eq!(found, ["sku-standardv2-nat-gateway"]);
-    let found = with_alteration(
-        |request| {
-            let all =
-                is(request, Method::Put, "loadBalancers") && path(request).contains("-all-lb");
-            all.then(|| refusal(400, "LoadBalancingRuleProtocolAllRequiresPortZero")).flatten()
-        },
-        |_, _| {},
-    );
+    let found = with_requests(|request| {
+        let all = is(request, Method::Put, "loadBalancers") && path(request).contains("-all-lb");
+        refused_where(all, 400, "LoadBalancingRuleProtocolAllRequiresPortZero")
+    });
     assert_eq!(found, ["protocol-all-with-port-on-internal"]);
-    let found = with_alteration(
-        |request| {
-            let absent = request.method == Method::Delete && path(request).contains("never-made");
-            absent.then(|| refusal(404, "ResourceNotFound")).flatten()
-        },
-        |_, _| {},
-    );
+    let found = with_requests(|request| {
+        let absent = request.method == Method::Delete && path(request).contains("never-made");
+        refused_where(absent, 404, "ResourceNotFound")
+    });
     assert_eq!(found, ["delete-absent"]);
 }
 
 #[test]
 fn another_metric_of_health_probes_is_found() {
     let is_metric = |request: &Request| is(request, Method::Get, "Microsoft.Insights/metrics");
-    let found = with_alteration(
-        |request| is_metric(request).then(|| refusal(400, "BadRequest")).flatten(),
-        |_, _| {},
-    );
+    let found = with_requests(|request| refused_where(is_metric(request), 400, "BadRequest"));
     assert_eq!(found, ["health-probe-metric"]);
-    let found = with_alteration(
-        |request| is_metric(request).then(|| (200, json!({"value": []}))),
-        |_, _| {},
-    );
+    let found = with_requests(|request| is_metric(request).then(|| (200, json!({"value": []}))));
     // The answer in Azure's place says nothing of the calls that are left.
     let others = ["health-probe-metric", "health-probe-metric-dimensions"];
     assert_eq!(found, [&others[..], &["remaining-of-subscription"]].concat());
-    let found = with_alteration(
-        |request| is_metric(request).then(|| refusal(403, "AuthorizationFailed")).flatten(),
-        |_, _| {},
-    );
+    let found =
+        with_requests(|request| refused_where(is_metric(request), 403, "AuthorizationFailed"));
     assert_eq!(found, [""; 0], "without the right it is not tried");
 }
 
 #[test]
 fn other_headers_are_found() {
-    let found = with_alteration(
-        |_| None,
-        |request, reply| {
-            if request.method == Method::Put && reply.async_operation.is_some() {
-                reply.location = reply.async_operation.take();
-            }
-        },
-    );
+    let found = with_answers(|request, reply| {
+        if request.method == Method::Put && reply.async_operation.is_some() {
+            reply.location = reply.async_operation.take();
+        }
+    });
     assert_eq!(found, ["operation-of-put"]);
-    let found = with_alteration(
-        |_| None,
-        |request, reply| {
-            if request.method == Method::Delete {
-                reply.location = None;
-            }
-        },
-    );
+    let found = with_answers(|request, reply| {
+        if request.method == Method::Delete {
+            reply.location = None;
+        }
+    });
     assert_eq!(found, ["operation-of-delete"]);
-    let found = with_alteration(
-        |_| None,
-        |_, reply| {
-            reply.remaining.retain(|(name, _)| !name.contains("subscription-reads"));
-        },
-    );
+    let found = with_answers(|_, reply| {
+        reply.remaining.retain(|(name, _)| !name.contains("subscription-reads"));
+    });
     assert_eq!(found, ["remaining-of-subscription"]);
-    let found = with_alteration(
-        |_| None,
-        |_, reply| {
-            for (name, left) in &mut reply.remaining {
-                *left *= if name.contains("subscription-writes") { 6 } else { 1 };
-            }
-        },
-    );
+    let found = with_answers(|_, reply| {
+        for (name, left) in &mut reply.remaining {
+            *left *= if name.contains("subscription-writes") { 6 } else { 1 };
+        }
+    });
     assert_eq!(found, ["buckets-of-subscription"]);
     // A PUT that says Succeeded while its operation runs.
-    let found = with_alteration(
-        |_| None,
-        |request, reply| {
-            let own = is(request, Method::Put, "networkSecurityGroups")
-                || is(request, Method::Put, "virtualNetworks");
-            if own
-                && let Some(body) = &mut reply.body
-                && !body["properties"].is_null()
-            {
-                body["properties"]["provisioningState"] = json!("Succeeded");
-            }
-        },
-    );
+    let found = with_answers(|request, reply| {
+        let own = is(request, Method::Put, "networkSecurityGroups")
+            || is(request, Method::Put, "virtualNetworks");
+        if own
+            && let Some(body) = &mut reply.body
+            && !body["properties"].is_null()
+        {
+            body["properties"]["provisioningState"] = json!("Succeeded");
+        }
+    });
     assert_eq!(found, ["succeeded-beside-operation"]);
 }
 
@@ -459,9 +434,7 @@ fn each_refusal_that_azure_does_not_give_is_found() {
                 let answer = (status, json!({"error": {"code": code, "message": ""}}));
                 refused.then_some(answer)
             };
-            let azure = Emulated::new(&site(), options());
-            let alter = By(request, |_: &Request, _: &mut arm::Reply| {});
-            let mut altered = Altered { azure, alter, stopped: false };
+            let mut altered = altered(options(), request);
             let checked = check(&mut altered, &site(), &chosen);
             assert_eq!(with(&checked, "differs"), [id], "{status} {code}");
         }
@@ -480,8 +453,7 @@ fn names_of_permissions_are_read_from_azures_refusal() {
             );
             Some((403, json!({"error": {"code": "AuthorizationFailed", "message": message}})))
         };
-        let alter = By(request, |_: &Request, _: &mut arm::Reply| {});
-        let mut azure = Altered { azure: Emulated::new(&site(), options), alter, stopped: false };
+        let mut azure = altered(options, request);
         let report = check(&mut azure, &site(), &chosen).report;
         let line = &report.assumptions[0];
         (line.verdict, line.why.clone().unwrap_or_default())
@@ -502,16 +474,14 @@ fn names_of_permissions_are_read_from_azures_refusal() {
 #[test]
 fn what_is_refused_for_another_reason_is_not_tried() {
     // A subscription that may not have Service Gateways, and a policy against public IPs.
-    let azure = Emulated::new(&site(), options());
     let request = |request: &mut Request| {
         if is(request, Method::Put, "serviceGateways") {
             return refusal(400, "SubscriptionNotRegisteredForFeature");
         }
         let public = is(request, Method::Put, "publicIPAddresses");
-        public.then(|| refusal(403, "RequestDisallowedByPolicy")).flatten()
+        refused_where(public, 403, "RequestDisallowedByPolicy")
     };
-    let alter = By(request, |_: &Request, _: &mut arm::Reply| {});
-    let checked = check(&mut Altered { azure, alter, stopped: false }, &site(), &all());
+    let checked = check(&mut altered(options(), request), &site(), &all());
     assert_eq!(with(&checked, "differs"), [""; 0]);
     let not_tried = with(&checked, "not tried");
     for id in ["if-match-public-ip", "null-clears-registration", "list-lag", "refused-no-sku"] {
@@ -588,7 +558,7 @@ fn what_a_failed_attempt_has_made_is_deleted_although_the_next_one_is_refused() 
         let put = is(request, Method::Put, "publicIPAddresses");
         tries.set(tries.get() + u32::from(put));
         let again = put && tries.get() > 1;
-        again.then(|| refusal(403, "RequestDisallowedByPolicy")).flatten()
+        refused_where(again, 403, "RequestDisallowedByPolicy")
     };
     // Azure makes it and answers that it failed.
     let answer = |request: &Request, reply: &mut arm::Reply| {
@@ -606,14 +576,12 @@ fn what_a_failed_attempt_has_made_is_deleted_although_the_next_one_is_refused() 
 
 #[test]
 fn what_cannot_be_deleted_is_named() {
-    let azure = Emulated::new(&site(), options());
     let request = |request: &mut Request| {
         let kept = request.method == Method::Delete && path(request).contains("-vnet?");
-        kept.then(|| refusal(409, "ScopeLocked")).flatten()
+        refused_where(kept, 409, "ScopeLocked")
     };
-    let alter = By(request, |_: &Request, _: &mut arm::Reply| {});
     let chosen = [find("echo-nic").unwrap()];
-    let report = check(&mut Altered { azure, alter, stopped: false }, &site(), &chosen).report;
+    let report = check(&mut altered(options(), request), &site(), &chosen).report;
     assert_eq!(report.left.len(), 1);
     let id = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/providers/\
               Microsoft.Network/virtualNetworks/ballast-check-0123abcd-vnet";

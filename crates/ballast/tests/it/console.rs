@@ -54,8 +54,7 @@ fn write_token(emulators: &Emulators) -> String {
 fn every_page_has_the_policy_and_tells_of_a_service() {
     let emulators = Emulators::start();
     let (_controller, address) = start(&emulators, &[]);
-    emulators.create_service("web");
-    let ip = emulators.address_of("web");
+    let ip = emulators.serve("web");
     wait_for("a quiet plan", || {
         let (_, plan) = http_text(&address, "GET", "/plan", None);
         plan.contains("Nothing to do.").then_some(())

@@ -32,8 +32,7 @@ fn drift(pages: &str, outcome: &str) -> Option<Value> {
 }
 
 fn settled(emulators: &Emulators) {
-    emulators.create_service("web");
-    emulators.address_of("web");
+    emulators.serve("web");
     wait_for("a rule", || (rules(emulators) == 1).then_some(()));
 }
 
@@ -79,8 +78,7 @@ fn with_report_a_rule_deleted_by_hand_is_only_shown() {
     let metrics = http_text(&pages, "GET", "/metrics", None).1;
     assert!(metrics.contains("ballast_drift_fields 1\n"), "{metrics}");
     // Another Service is programmed meanwhile, and the rule stays away.
-    emulators.create_service("api");
-    emulators.address_of("api");
+    emulators.serve("api");
     wait_for("the other rule", || (rules(&emulators) == 1).then_some(()));
     assert!(drift(&pages, "reported").is_some());
     assert_eq!(controller.terminate(), 0);
@@ -90,8 +88,7 @@ fn with_report_a_rule_deleted_by_hand_is_only_shown() {
 fn watching_goes_on_while_the_controller_restarts() {
     let emulators = Emulators::start();
     let (controller, pages) = emulators.controller();
-    emulators.create_service("web");
-    emulators.address_of("web");
+    emulators.serve("web");
     let server = format!("http://{pages}");
     let mut watch = Process::start(&["status", "--watch", "--server", &server]);
     watch.line_with("default/web");

@@ -76,8 +76,7 @@ fn a_write_is_told_with_the_edit_that_caused_it_and_outlives_a_restart() {
 fn drift_stands_in_the_history_with_the_way_to_who_made_it() {
     let emulators = Emulators::start();
     let (controller, pages) = emulators.controller_with(&["--check-interval", "1"]);
-    emulators.create_service("web");
-    emulators.address_of("web");
+    emulators.serve("web");
     let id = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/providers/\
               Microsoft.Network/loadBalancers/kubernetes";
     let path = format!("{id}?api-version=2024-05-01");

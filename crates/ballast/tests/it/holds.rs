@@ -32,8 +32,7 @@ fn an_operator_holds_a_service_back_and_pushes_it() {
     let emulators = Emulators::start();
     let (controller, pages) = emulators.controller();
     let server = format!("http://{pages}");
-    emulators.create_service("web");
-    let address = emulators.address_of("web");
+    let address = emulators.serve("web");
     let (code, out, err) = told(&emulators, &["pause", "web"]);
     assert!(code == 0 && out.contains("Service default/web is paused"), "{out}{err}");
     let out = status(&server, "held by its owner");
@@ -41,8 +40,7 @@ fn an_operator_holds_a_service_back_and_pushes_it() {
     assert!(out.contains(&address), "{out}");
     emulators.patch_service("web", &json!({"metadata": {"annotations": {TIMEOUT: "9"}}}));
     // What comes after it is written: the paused one had its turn.
-    emulators.create_service("beside");
-    emulators.address_of("beside");
+    emulators.serve("beside");
     assert_eq!(minutes(&emulators), 4);
     let (code, out, _) = emulators.run(&["plan"]);
     assert!(code == 0 && out.contains("1 held by its owner"), "{out}");
@@ -78,8 +76,7 @@ fn an_operator_holds_a_service_back_and_pushes_it() {
     let protection =
         json!({"metadata": {"annotations": {"ballast.dev/deletion-protection": "true"}}});
     emulators.patch_service("beside", &protection);
-    let beside = "/api/v1/namespaces/default/services/beside";
-    assert_eq!(http(&emulators.kube, "DELETE", beside, None).0, 200);
+    emulators.delete_service("beside");
     status(&server, "ballast.dev/deletion-protection: ");
     let (code, out, _) = emulators.run(&["plan", "--service", "beside"]);
     assert!(code == 0 && out.contains("\n  - delete public IP kubernetes-"), "{out}");
@@ -92,8 +89,7 @@ fn an_owner_confirms_an_interruption() {
     let emulators = Emulators::start();
     let (controller, pages) = emulators.controller();
     let server = format!("http://{pages}");
-    emulators.create_service("web");
-    let address = emulators.address_of("web");
+    let address = emulators.serve("web");
     let (code, _, err) = told(&emulators, &["confirm", "web"]);
     assert!(code != 0 && err.contains("lists nothing that waits for a confirmation"), "{err}");
     let edit = json!({"metadata": {"annotations":
@@ -132,8 +128,7 @@ fn an_operator_pauses_all_writes_over_a_restart() {
     let (code, _, err) = told(&emulators, &["pause", "--all"]);
     assert!(code == 64 && err.contains("there is no Lease kube-system/ballast"), "{code} {err}");
     let (controller, pages) = leading(&emulators);
-    emulators.create_service("web");
-    emulators.address_of("web");
+    emulators.serve("web");
     let (code, out, err) = told(&emulators, &["pause", "--all"]);
     assert!(code == 0 && out.contains("within 6 s: all writes to Azure. What"), "{out}{err}");
     let line = "! ballast.dev/pause: all writes to Azure are paused by an operator; `ballast \
@@ -181,8 +176,7 @@ fn an_operator_pauses_all_writes_over_a_restart() {
 fn a_pause_of_all_writes_holds_without_leader_election() {
     let emulators = Emulators::start();
     let (controller, pages) = emulators.controller();
-    emulators.create_service("web");
-    emulators.address_of("web");
+    emulators.serve("web");
     let (code, out, err) = told(&emulators, &["pause", "--all"]);
     assert!(code == 0 && out.contains("within 6 s: all writes to Azure. What"), "{out}{err}");
     status(&format!("http://{pages}"), "all writes to Azure are paused by an operator");

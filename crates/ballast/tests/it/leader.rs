@@ -43,6 +43,15 @@ fn leads(pages: &str) -> String {
     })
 }
 
+/// A process that leads and has served Service `one`, its pages and its name.
+fn leading(emulators: &Emulators, times: &[&str]) -> (Process, String, String) {
+    emulators.create_service("one");
+    let (process, pages) = start(emulators, times);
+    let name = leads(&pages);
+    emulators.address_of("one");
+    (process, pages, name)
+}
+
 /// Waits until it sees that this one leads.
 fn sees(pages: &str, holder: &str) {
     wait_for("sight of the leader", || (leader(pages)?["holder"] == holder).then_some(()));
@@ -156,10 +165,7 @@ fn assert_turns(emulators: &Emulators, wanted: usize) {
 #[test]
 fn a_lease_that_is_given_back_is_taken_by_the_one_that_stands_by() {
     let emulators = Emulators::start();
-    emulators.create_service("one");
-    let (first, first_pages) = start(&emulators, &DEFAULT);
-    let first_name = leads(&first_pages);
-    emulators.address_of("one");
+    let (first, first_pages, first_name) = leading(&emulators, &DEFAULT);
     let (second, second_pages) = start(&emulators, &DEFAULT);
     sees(&second_pages, &first_name);
 
@@ -215,10 +221,7 @@ fn a_lease_that_is_given_back_is_taken_by_the_one_that_stands_by() {
 #[test]
 fn a_lease_of_one_that_was_killed_runs_out_first() {
     let emulators = Emulators::start();
-    emulators.create_service("one");
-    let (first, first_pages) = start(&emulators, &DEFAULT);
-    let first_name = leads(&first_pages);
-    emulators.address_of("one");
+    let (first, _, first_name) = leading(&emulators, &DEFAULT);
     let (second, second_pages) = start(&emulators, &DEFAULT);
     sees(&second_pages, &first_name);
     first.kill();
@@ -241,10 +244,7 @@ fn a_lease_of_one_that_was_killed_runs_out_first() {
 #[test]
 fn a_leader_that_stood_still_finds_out_before_it_writes() {
     let emulators = Emulators::start();
-    emulators.create_service("one");
-    let (first, first_pages) = start(&emulators, &SHORT);
-    let first_name = leads(&first_pages);
-    emulators.address_of("one");
+    let (first, first_pages, first_name) = leading(&emulators, &SHORT);
     let (second, second_pages) = start(&emulators, &SHORT);
     sees(&second_pages, &first_name);
     first.freeze();
@@ -253,8 +253,7 @@ fn a_leader_that_stood_still_finds_out_before_it_writes() {
     emulators.address_of("two");
     first.thaw();
     // What comes now is news to both.
-    emulators.create_service("three");
-    emulators.address_of("three");
+    emulators.serve("three");
     sees(&first_pages, &second_name);
     let object = http(&emulators.kube, "GET", LEASE, None).1;
     assert_eq!(object["spec"]["holderIdentity"], json!(second_name));

@@ -48,9 +48,13 @@ fn policy(more: &str) -> Policy {
     config::read(&sources).unwrap_or_else(|e| panic!("{more}: {e:?}")).policy
 }
 
+/// What `@link` stands for: an internal Service with a Private Link Service.
+const LINK: &str = "@azure-pls-create: true\n@azure-load-balancer-internal: true";
+
 /// A manifest; lines that begin with `@` are annotations (a key without `/` has the usual prefix),
 /// all others belong to the spec.
 fn manifest_of(lines: &str) -> String {
+    let lines = lines.replace("@link", LINK);
     let lines: Vec<&str> =
         lines.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()).collect();
     let (annotations, spec): (Vec<&str>, Vec<&str>) =
@@ -161,66 +165,29 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     ("DenyAllWithoutRanges", SINGLE, "@azure-deny-all-except-load-balancer-source-ranges: true"),
     ("PrivateLinkUnreachable", NICS, "@azure-pls-create: true"),
-    (
-        "PrivateLinkNeedsIpv4",
-        NICS,
-        "@azure-pls-create: true\n@azure-load-balancer-internal: true\nipFamilies: [IPv6]\n\
-         ipFamilyPolicy: SingleStack",
-    ),
-    (
-        "PrivateLinkNeedsStandard",
-        BASIC,
-        "@azure-pls-create: true\n@azure-load-balancer-internal: true",
-    ),
-    (
-        "PrivateLinkNeedsNicPools",
-        SINGLE,
-        "@azure-pls-create: true\n@azure-load-balancer-internal: true",
-    ),
+    ("PrivateLinkNeedsIpv4", NICS, "@link\nipFamilies: [IPv6]\nipFamilyPolicy: SingleStack"),
+    ("PrivateLinkNeedsStandard", BASIC, "@link"),
+    ("PrivateLinkNeedsNicPools", SINGLE, "@link"),
     ("PrivateLinkNotCreated", SINGLE, "@azure-pls-name: web"),
-    (
-        "InvalidPrivateLinkName",
-        NICS,
-        "@azure-pls-create: true\n@azure-load-balancer-internal: true\n@azure-pls-name: a/b",
-    ),
-    (
-        "InvalidPrivateLinkCount",
-        NICS,
-        "@azure-pls-create: true\n@azure-load-balancer-internal: true\n\
-         @azure-pls-ip-configuration-ip-address-count: 9",
-    ),
-    (
-        "InvalidPrivateLinkAddress",
-        NICS,
-        "@azure-pls-create: true\n@azure-load-balancer-internal: true\n\
-         @azure-pls-ip-configuration-ip-address: fd00::1",
-    ),
+    ("InvalidPrivateLinkName", NICS, "@link\n@azure-pls-name: a/b"),
+    ("InvalidPrivateLinkCount", NICS, "@link\n@azure-pls-ip-configuration-ip-address-count: 9"),
+    ("InvalidPrivateLinkAddress", NICS, "@link\n@azure-pls-ip-configuration-ip-address: fd00::1"),
     (
         "TooManySubscriptions",
         NICS,
-        "@azure-load-balancer-internal: true\n@azure-pls-create: true\n\
+        "@link\n\
          @azure-pls-visibility: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 \
          22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 \
          48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64 65 66 67 68 69 70 71 72 73 \
          74 75 76 77 78 79 80 81 82 83 84 85 86 87 88 89 90 91 92 93 94 95 96 97 98 99 \
          100",
     ),
-    (
-        "InvalidPrivateLinkFqdn",
-        NICS,
-        "@azure-pls-create: true\n@azure-load-balancer-internal: true\n\
-         @azure-pls-fqdns: a.example,b.example",
-    ),
-    (
-        "InvalidSubscription",
-        NICS,
-        "@azure-pls-create: true\n@azure-load-balancer-internal: true\n@azure-pls-visibility: a,b",
-    ),
+    ("InvalidPrivateLinkFqdn", NICS, "@link\n@azure-pls-fqdns: a.example,b.example"),
+    ("InvalidSubscription", NICS, "@link\n@azure-pls-visibility: a,b"),
     (
         "AutoApprovalNotVisible",
         NICS,
-        "@azure-pls-create: true\n@azure-load-balancer-internal: true\n@azure-pls-visibility: a\n\
-         @azure-pls-auto-approval: b",
+        "@link\n@azure-pls-visibility: a\n@azure-pls-auto-approval: b",
     ),
     (
         "ProbeSettingIgnored",

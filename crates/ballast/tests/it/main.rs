@@ -24,6 +24,7 @@ mod outside_bytes;
 mod plugin;
 mod prometheus;
 mod scenarios;
+mod screen;
 mod support;
 mod tracing;
 mod trouble;

@@ -136,10 +136,8 @@ fn it_ends_when_it_was_told_to_and_what_is_done_stays() {
     assert!(err.contains("Goes on with the migration"), "{err}");
 }
 
-/// There and back: each Service has both addresses for a while, and in the end only the new one;
-/// nothing of the former load balancers is left.
-#[test]
-fn services_move_to_container_load_balancers_and_back() {
+/// Two Services over nodes beside a Service Gateway.
+fn over_nodes() -> Emulators {
     let emulators = Emulators::start_with(&["--service-gateway"]);
     emulators.configure(&json!({"loadBalancerSku": "standard", "serviceGatewayEnabled": false,
         "loadBalancerBackendPoolConfigurationType": "nodeIP",
@@ -147,8 +145,26 @@ fn services_move_to_container_load_balancers_and_back() {
     emulators.create_service("api");
     emulators.create_service("web");
     let (controller, _) = emulators.controller();
-    let before = (emulators.address_of("api"), emulators.address_of("web"));
+    emulators.address_of("api");
+    emulators.address_of("web");
     assert_eq!(controller.terminate(), 0);
+    emulators
+}
+
+/// The SKU of each load balancer.
+fn skus(emulators: &Emulators) -> Vec<String> {
+    let (_, all) = http(&emulators.azure, "GET", "/_/state", None);
+    let all = all.as_array().cloned().unwrap_or_default();
+    let balancers = all.iter().filter(|r| r["type"] == "Microsoft.Network/loadBalancers");
+    balancers.map(|r| r["sku"]["name"].as_str().unwrap_or("").to_owned()).collect()
+}
+
+/// There and back: each Service has both addresses for a while, and in the end only the new one;
+/// nothing of the former load balancers is left.
+#[test]
+fn services_move_to_container_load_balancers_and_back() {
+    let emulators = over_nodes();
+    let before = (emulators.address_of("api"), emulators.address_of("web"));
 
     let to_pods = ["--to=container-load-balancer", "--keep-both=2s"];
     let (code, out, err) =
@@ -166,13 +182,7 @@ fn services_move_to_container_load_balancers_and_back() {
     );
     let now = (emulators.address_of("api"), emulators.address_of("web"));
     assert!(now.0 != before.0 && now.1 != before.1, "{before:?} {now:?}");
-    let skus = || {
-        let (_, all) = http(&emulators.azure, "GET", "/_/state", None);
-        let all = all.as_array().cloned().unwrap_or_default();
-        let balancers = all.iter().filter(|r| r["type"] == "Microsoft.Network/loadBalancers");
-        balancers.map(|r| r["sku"]["name"].as_str().unwrap_or("").to_owned()).collect::<Vec<_>>()
-    };
-    assert_eq!(skus(), ["Service", "Service"]);
+    assert_eq!(skus(&emulators), ["Service", "Service"]);
 
     write_config(
         &emulators,
@@ -184,5 +194,46 @@ fn services_move_to_container_load_balancers_and_back() {
     let back = ["--to=standard", "--keep-both=2s"];
     let (code, out, err) = migrate(&emulators, "pods.json", &[&back[..], &go].concat());
     assert_eq!(code, 0, "{out}{err}");
-    assert_eq!(skus(), ["Standard"]);
+    assert_eq!(skus(&emulators), ["Standard"]);
+}
+
+/// Signal 9 after a write, three times: the same command goes on where it was, and no status is
+/// ever without an address.
+#[test]
+fn a_migration_that_is_killed_goes_on_and_comes_to_its_end() {
+    let emulators = over_nodes();
+    let before = (emulators.address_of("api"), emulators.address_of("web"));
+    let journal_flag = format!("--journal={}", emulators.path("killed.jsonl").display());
+    let words = [
+        "migrate",
+        "--to=container-load-balancer",
+        "--keep-both=2s",
+        "--yes",
+        "--leader-elect=false",
+        &journal_flag,
+    ];
+    let all = emulators.words(&words);
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    for _ in 0..3 {
+        let mut killed = Process::start_logging(&all);
+        killed.line_with("  answered: ");
+        killed.kill();
+        for name in ["api", "web"] {
+            let path = format!("/api/v1/namespaces/default/services/{name}");
+            let (_, service) = http(&emulators.kube, "GET", &path, None);
+            let told = service.pointer("/status/loadBalancer/ingress/0/ip");
+            assert!(told.is_some(), "{service:#}");
+        }
+    }
+    let (code, out, err) = emulators.run(&words);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(err.contains("Goes on with the migration begun at "), "{err}");
+    let lines = journal(&emulators.path("killed.jsonl"));
+    assert_eq!(
+        (&lines[0]["event"], &lines[lines.len() - 1]["outcome"]),
+        (&json!("begin"), &json!("done"))
+    );
+    let now = (emulators.address_of("api"), emulators.address_of("web"));
+    assert!(now.0 != before.0 && now.1 != before.1, "{before:?} {now:?}");
+    assert_eq!(skus(&emulators), ["Service", "Service"]);
 }

@@ -1,6 +1,6 @@
 //! `ballast orphans` with the real binary between emulators.
 
-use crate::support::{Emulators, ballast, http, outcome, run, wait_for};
+use crate::support::{Emulators, ballast, http, outcome, run, wait_until_programmed};
 use serde_json::{Value, json};
 
 const GROUP: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg";
@@ -28,15 +28,10 @@ fn one_is_left_over(emulators: &Emulators) {
     for name in ["web", "gone"] {
         emulators.address_of(name);
     }
-    wait_for("the end of the writes", || {
-        let (_, status) = http(&pages, "GET", "/status", None);
-        let all = status["services"].as_array()?.clone();
-        all.iter().all(|s| s["state"] == "programmed").then_some(())
-    });
+    wait_until_programmed(&pages);
     assert_eq!(controller.terminate(), 0);
     emulators.patch_service("gone", &json!({"metadata": {"finalizers": null}}));
-    let service = "/api/v1/namespaces/default/services/gone";
-    assert_eq!(http(&emulators.kube, "DELETE", service, None).0, 200);
+    emulators.delete_service("gone");
 }
 
 #[test]
@@ -92,8 +87,7 @@ fn the_last_service_may_be_the_one_that_is_left_over() {
     let emulators = Emulators::start();
     one_is_left_over(&emulators);
     emulators.patch_service("web", &json!({"metadata": {"finalizers": null}}));
-    let service = "/api/v1/namespaces/default/services/web";
-    assert_eq!(http(&emulators.kube, "DELETE", service, None).0, 200);
+    emulators.delete_service("web");
     let (code, out, err) = emulators.run(&["orphans", "--delete", "--yes", "--leader-elect=false"]);
     assert_eq!(code, 0, "{out}{err}");
     assert!(out.contains("load balancer  kubernetes"), "{out}");

@@ -156,8 +156,7 @@ fn the_plugin_asks_the_leading_pod_through_a_port_forward() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut controller = Process::start_logging(&words);
     let pages = controller.address();
-    emulators.create_service("web");
-    emulators.address_of("web");
+    emulators.serve("web");
     // The pod is gone, may not be reached, or does not listen.
     let history = || outcome(plugin(&["history", "--kubeconfig", &front]).output().unwrap());
     let refusals = [

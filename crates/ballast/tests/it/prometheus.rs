@@ -98,8 +98,7 @@ fn exported() -> (String, String) {
         text.contains("ballast_services{state=\"refused\"} 1").then_some(())
     });
     // It comes when the controller has seen the first list: its time is measured.
-    emulators.create_service("web");
-    emulators.address_of("web");
+    emulators.serve("web");
     let text = wait_for("the latency", || {
         let text = http_text(&pages, "GET", "/metrics", None).1;
         let measured = "ballast_programming_latency_seconds_count{kind=\"service\"} 1\n";

@@ -115,8 +115,7 @@ fn a_service_is_programmed_planned_shown_edited_and_deleted() {
 fn a_plan_is_shown_to_its_end() {
     let emulators = Emulators::start();
     let (controller, _) = emulators.controller();
-    emulators.create_service("web");
-    emulators.address_of("web");
+    emulators.serve("web");
     wait_for("an empty plan", || (emulators.run(&["plan", "--exit-code"]).0 == 0).then_some(()));
     assert_eq!(controller.terminate(), 0);
     let annotation = "service.beta.kubernetes.io/azure-load-balancer-internal";

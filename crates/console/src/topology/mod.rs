@@ -12,6 +12,7 @@ use model::azure::{
 use model::report::State;
 use model::world::Fact;
 use model::{ResourceId, ServiceName, ServiceUid, World};
+use plan::own::Base;
 use std::collections::BTreeMap;
 
 /// Rules of a Service that are drawn; the others are counted.
@@ -83,14 +84,14 @@ pub struct PoolTree {
 /// The trees of these Services, by load balancer.
 #[must_use]
 pub fn trees(world: &World, shown: &[&ServiceLine]) -> Vec<BalancerTree> {
-    let bases: BTreeMap<String, usize> =
-        shown.iter().enumerate().map(|(at, s)| (s.uid.base_name().to_lowercase(), at)).collect();
+    let bases: BTreeMap<Base, usize> =
+        shown.iter().enumerate().map(|(at, s)| (Base::of_service(&s.uid), at)).collect();
     let uids: BTreeMap<String, usize> =
         shown.iter().enumerate().map(|(at, s)| (s.uid.as_str().to_lowercase(), at)).collect();
     let owner = |balancer: &LoadBalancer, name: &str| {
         // Of the container load balancer, everything is one Service's.
         let whole = uids.get(&balancer.id.name().to_lowercase());
-        let part = || plan::own::name::base_of(name).and_then(|b| bases.get(&b.to_lowercase()));
+        let part = || Base::of(name).and_then(|base| bases.get(&base));
         whole.or_else(part).copied()
     };
     let mut placed = vec![false; shown.len()];

@@ -2,6 +2,7 @@
 
 use crate::budget::queue;
 use crate::controller::Controller;
+use crate::term::TakeoverBarrier;
 use model::ResourceId;
 use model::drift::Drift;
 use model::plan::{Action, Change};
@@ -54,6 +55,11 @@ impl Controller {
             return;
         }
         let blocked = self.has_finding(plan::OTHER_LAYOUT_STANDS);
+        // For want of a list a plan is cut short, and before the barrier of a term it leaves alone
+        // what lists may not show yet: that was not looked at.
+        let is_whole = (self.planning.report.draining.is_some() || !self.has_ledger())
+            && self.term.barrier == TakeoverBarrier::Done
+            && self.world.unseen.is_empty();
         let log = &mut self.drift;
         if std::mem::take(&mut log.marks_due) {
             log.unmarked = plan::drift::unmarked(&log.confirmed, &self.world);
@@ -83,7 +89,8 @@ impl Controller {
         let known = log.now.iter();
         let known = known.filter(|d| busy.contains_key(&d.target) && !planned.contains(&d.target));
         now.extend(known.cloned());
-        let is_quiet = self.planning.report.needs.is_empty() && self.world.holds.is_empty();
+        let is_read = is_whole && self.planning.report.needs.is_empty();
+        let is_quiet = is_read && self.world.holds.is_empty();
         log.noted = log.settled_due && is_quiet;
         if log.noted {
             log.settled_due = false;
@@ -114,7 +121,8 @@ impl Controller {
         if self.policy.drift == DriftPolicy::Report
             && self.world.kubernetes.ledger.known().is_some()
         {
-            let (kept, changes) = (&self.kubernetes.ledger.kept, &self.planning.plan.changes);
+            let (kept, changes) =
+                (&self.kubernetes.ledger.noted.drift, &self.planning.plan.changes);
             plan::drift::recall(&mut self.drift.confirmed, kept, changes);
         }
     }

@@ -23,6 +23,7 @@ use crate::observers::{Counts, Observers};
 use crate::reads::Reads;
 use crate::term::Term;
 use arm::path::Contract;
+use model::plan::change_of;
 use model::world::InFlight;
 use model::{Plan, Policy, Report, ServiceName, ServiceUid, World};
 use std::collections::BTreeSet;
@@ -261,6 +262,7 @@ impl Controller {
                     Some(Caller::Lane(id)) => self.advance_lane(&id, &answer, now_ms),
                     Some(Caller::Read(need)) => {
                         self.advance_read(&need, answer, now_ms);
+                        self.decide_left(now_ms);
                         self.forget_unused(&need, now_ms);
                     }
                     Some(Caller::Object(_) | Caller::Ledger(_) | Caller::Event) | None => {}
@@ -330,6 +332,7 @@ impl Controller {
 
     fn make_plan(&mut self, now_ms: u64) {
         self.look_for_inherited();
+        self.follow_names(now_ms);
         self.follow_moves(now_ms);
         self.world.in_flight = self
             .lanes
@@ -352,6 +355,7 @@ impl Controller {
         self.world.holders.clone_from(&report.holders);
         self.planning.report = report;
         self.look_for_drift(&before, now_ms);
+        self.follow_tags();
         self.budget.queue.follow(&before, &self.planning.plan.changes, &self.lanes.all);
         self.acquit_programmed();
         self.note_obstacles(now_ms);
@@ -387,15 +391,16 @@ impl Controller {
     fn gathered_ms(&self) -> Option<u64> {
         let may_write = self.term.is_held();
         let gather_ms = self.gather_ms();
+        let changes = &self.planning.plan.changes;
         self.lanes
             .all
             .iter()
             .filter(|(id, lane)| may_write && lane.work.is_none() && !self.is_paused(id))
+            .filter(|(id, _)| !change_of(changes, id).is_some_and(|c| self.awaits_note(c)))
             // What is shut until later is not looked at before, or waiting would be spinning.
             .filter_map(|(id, lane)| {
                 let (since, until) = (lane.gathering_since_ms?, lane.retry.next_ms().unwrap_or(0));
-                (!self.budget.queue.is_ready(&self.planning.plan.changes, id))
-                    .then_some((since, until))
+                (!self.budget.queue.is_ready(changes, id)).then_some((since, until))
             })
             .map(|(since, until)| (since + gather_ms).max(until))
             .min()

@@ -1,11 +1,12 @@
 //! Calls about the ledger ([`model::ledger`]): one at a time, and how they look.
 
 use crate::effect::{CallId, KubernetesCall};
+use crate::gone::Gone;
 use crate::retry::Retry;
 use crate::trouble::{Failure, Trouble};
 use model::ServiceName;
-use model::ledger::{LedgerWrite, encode};
-use observe::kubernetes::{LEDGER_DESTINATIONS, LEDGER_PLANNED_ON};
+use model::ledger::{LedgerWrite, SetTags, encode};
+use observe::kubernetes::{LEDGER_DESTINATIONS, LEDGER_PLANNED_ON, LEDGER_TAGS};
 use plan::drift::Kept;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -13,6 +14,42 @@ use std::sync::Arc;
 
 /// The key of the drift that is left.
 pub(crate) const DRIFT: &str = "drift";
+/// The key of the Services that went without being released.
+pub(crate) const GONE: &str = "gone";
+
+/// What the ledger has beside the destinations, for the next process.
+///
+/// # Guarantees
+/// A note is written by itself, after what is due of the destinations: no write of theirs waits for
+/// it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Notes {
+    /// Drift that is left.
+    pub drift: Kept,
+    /// Names of Services that went without being released.
+    pub gone: Gone,
+    /// Tags that annotations have set.
+    pub tags: SetTags,
+}
+
+impl Notes {
+    /// Reads the notes of a ConfigMap's data; what is none of ours is nothing.
+    pub fn read(data: Option<&Value>) -> Self {
+        let text = |key: &str| data.and_then(|data| data.get(key)?.as_str());
+        Self {
+            drift: text(DRIFT).map(Kept::read).unwrap_or_default(),
+            gone: text(GONE).map(Gone::read).unwrap_or_default(),
+            tags: text(LEDGER_TAGS).map(SetTags::decode).unwrap_or_default(),
+        }
+    }
+
+    /// As the ConfigMap's data: a note with nothing in it is taken out.
+    fn data(&self) -> Value {
+        let filled = |text: String| Some(text).filter(|text| !text.is_empty());
+        json!({ DRIFT: filled(self.drift.encode()), GONE: filled(self.gone.encode()),
+            LEDGER_TAGS: filled(self.tags.encode()) })
+    }
+}
 
 /// Calls about the ledger.
 #[derive(Debug, Default)]
@@ -27,9 +64,11 @@ pub(crate) struct LedgerLane {
     pub writes: Failed,
     /// The API server has asked for no call before.
     pub quiet_until_ms: Option<u64>,
-    /// Drift that is left, as the ledger had it when it was last read or written.
-    pub kept: Kept,
-    /// Notes of drift that failed: no write of destinations waits for them.
+    /// The notes, as the ledger had them when it was last read or written.
+    pub noted: Notes,
+    /// Names of Services in a note that was sent, until it is known whether the ledger has them.
+    pub noting: Gone,
+    /// Notes that failed: no write of destinations waits for them.
     pub notes: Failed,
 }
 
@@ -57,8 +96,8 @@ pub(crate) enum LedgerCall {
     Read,
     /// It is written.
     Write(Arc<LedgerWrite>),
-    /// The drift that is left is noted in it.
-    Note(Kept),
+    /// The notes in it become these.
+    Note(Notes),
 }
 
 impl LedgerLane {
@@ -67,11 +106,16 @@ impl LedgerLane {
         self.call.is_none() && self.read_ms.is_some()
     }
 
+    /// Whether the ledger has a name of a Service that went, or may come to have it.
+    pub fn may_have(&self, name: &str) -> bool {
+        self.noted.gone.has(name) || self.noting.has(name)
+    }
+
     /// A call succeeded. How often writes have failed is kept until one succeeds, or none is due;
     /// so it is with notes. What the ledger has stays known.
     pub fn rest(&mut self, call: &LedgerCall, now_ms: u64) {
-        let Self { mut writes, kept, notes, .. } = std::mem::take(self);
-        (self.read_ms, self.kept) = (Some(now_ms), kept);
+        let Self { mut writes, noted, notes, .. } = std::mem::take(self);
+        (self.read_ms, self.noted) = (Some(now_ms), noted);
         if !matches!(call, LedgerCall::Write(_)) {
             writes.retry.resume();
             self.writes = writes;
@@ -151,7 +195,7 @@ pub(crate) fn request(
     let one = format!("{all}/{}", name.name);
     let write = match call {
         LedgerCall::Read => return get(one),
-        LedgerCall::Note(kept) => return note(one, revision, kept),
+        LedgerCall::Note(notes) => return note(one, revision, notes),
         LedgerCall::Write(write) => write,
     };
     let etag = write.planned_on.as_ref().map_or("", |etag| etag.as_str());
@@ -175,14 +219,12 @@ pub(crate) fn request(
     }
 }
 
-/// Writes the drift that is left. An empty note takes it out.
-fn note(path: String, revision: Option<&str>, kept: &Kept) -> KubernetesCall {
-    let text = Some(kept.encode()).filter(|text| !text.is_empty());
+fn note(path: String, revision: Option<&str>, notes: &Notes) -> KubernetesCall {
     KubernetesCall {
         method: "PATCH",
         path,
         content_type: "application/merge-patch+json",
-        body: json!({ "metadata": { "resourceVersion": revision }, "data": { DRIFT: text } }),
+        body: json!({ "metadata": { "resourceVersion": revision }, "data": notes.data() }),
     }
 }
 

@@ -9,6 +9,7 @@ use ledger::LedgerLane;
 use model::ServiceUid;
 use model::drain::Drainer;
 use model::kubernetes::Move;
+use model::ledger::SetTags;
 use model::plan::Object;
 use objects::ObjectLane;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,8 @@ use std::sync::Arc;
 pub(crate) struct Kubernetes {
     pub objects: BTreeMap<Object, ObjectLane>,
     pub ledger: LedgerLane,
+    /// Tags that annotations have set, or are about to: what the ledger is to have of them.
+    pub tags: SetTags,
     /// UIDs of Pods that could not be given our finalizer.
     pub waived: BTreeSet<Arc<str>>,
     pub gates: Gates,

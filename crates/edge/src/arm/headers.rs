@@ -81,14 +81,7 @@ fn remaining(headers: &HeaderMap) -> Vec<(String, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        let mut map = HeaderMap::new();
-        for (name, value) in pairs {
-            map.append(*name, value.parse().unwrap());
-        }
-        map
-    }
+    use crate::retry_after::tests::headers;
 
     #[test]
     fn every_remaining_limit_is_named() {

@@ -4,7 +4,8 @@
 //! # Guarantees
 //! - The controller hears of a pause before it hears of anything else.
 //! - A read that fails neither begins nor ends a pause.
-//! - A Lease that is not there is created without a holder, so that there is one to annotate.
+//! - A Lease that is not there is created without a holder, so that there is one to annotate; one
+//!   that another client has deleted, with the annotations that were seen on it.
 
 use crate::kubernetes::sender::{ServerReply, exchange, status_text};
 use control::Event;
@@ -39,6 +40,8 @@ struct Reader {
     events: mpsc::Sender<Event>,
     /// What the controller was told that an operator has paused.
     told: Option<Pause>,
+    /// The annotations that were last seen on the Lease; null before.
+    annotations: Value,
     /// The last trouble that was logged.
     logged: String,
 }
@@ -50,7 +53,7 @@ pub async fn heed_pauses(
     events: mpsc::Sender<Event>,
     stop: CancellationToken,
 ) {
-    let mut reader = Reader { client, lease, events, told: None, logged: String::new() };
+    let mut reader = Reader::new(client, lease, events);
     while !reader.look().await {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -61,6 +64,11 @@ pub async fn heed_pauses(
 }
 
 impl Reader {
+    fn new(client: Client, lease: ServiceName, events: mpsc::Sender<Event>) -> Self {
+        let (told, annotations, logged) = (None, Value::Null, String::new());
+        Self { client, lease, events, told, annotations, logged }
+    }
+
     async fn run(mut self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -94,15 +102,17 @@ impl Reader {
         }
     }
 
-    async fn read(&self) -> Result<Option<Pause>, Unknown> {
+    async fn read(&mut self) -> Result<Option<Pause>, Unknown> {
         let ServiceName { namespace, name } = &self.lease;
         let all = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
         let reply = self.call("GET", &format!("{all}/{name}"), None).await?;
         if reply.status == StatusCode::NOT_FOUND {
-            let fresh = Record::absent(namespace, name);
+            let fresh = Record::absent(namespace, name).annotated(&self.annotations);
             let made = self.call("POST", &all, Some(fresh.object())).await;
             return match made {
-                Ok(made) if made.status.is_success() => Ok(None),
+                Ok(made) if made.status.is_success() => Ok(self.told.clone()),
+                // Another client was faster: its Lease may have an annotation already.
+                Ok(made) if made.status == StatusCode::CONFLICT => Err(unknown(&made)),
                 Ok(made) => Err(Unknown { refused: true, ..unknown(&made) }),
                 Err(trouble) => Err(Unknown { refused: true, ..trouble }),
             };
@@ -114,7 +124,8 @@ impl Reader {
             refused: false,
             why: format!("the Lease cannot be read: {e}"),
         })?;
-        Ok(found["metadata"]["annotations"][PAUSE].as_str().and_then(Pause::read))
+        self.annotations = found["metadata"]["annotations"].clone();
+        Ok(self.annotations[PAUSE].as_str().and_then(Pause::read))
     }
 
     async fn call(
@@ -179,6 +190,35 @@ mod tests {
             other => panic!("{other:?}"),
         });
         assert_eq!(heard.await, None);
+    }
+
+    /// Who deletes the Lease does not end what its annotations stop.
+    #[tokio::test]
+    async fn a_lease_that_was_deleted_is_made_again_with_its_annotations() {
+        let fake = Fake::start(|_, number| match number {
+            0 => json(200, &annotated("true")),
+            1 => json(404, &json!({"message": "no such lease"})),
+            _ => json(201, &json!({})),
+        })
+        .await;
+        let client = connect(&ConnectFrom::Address(fake.url.clone()), "t").await.unwrap();
+        let (sender, mut events) = mpsc::channel(8);
+        let mut reader = Reader::new(client, ServiceName::new("n", "l"), sender);
+        assert!(reader.look().await && reader.look().await);
+        assert_eq!(events.try_recv().ok(), Some(Event::Pause(Some(Pause::All))));
+        assert_eq!(events.try_recv().ok(), None, "it does not end");
+        let made: Value = serde_json::from_str(&fake.seen()[2].body).unwrap();
+        assert_eq!(made["metadata"]["annotations"][PAUSE], "true");
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_another_client_has_just_created_is_read() {
+        let heard = heed(|method, number| match (method, number) {
+            ("GET", 0) => json(404, &json!({"message": "no such lease"})),
+            ("POST", 1) => json(409, &json!({"message": "it exists"})),
+            _ => json(200, &annotated("true")),
+        });
+        assert_eq!(heard.await, Some(Event::Pause(Some(Pause::All))));
     }
 
     #[tokio::test]

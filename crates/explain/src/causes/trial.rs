@@ -9,7 +9,7 @@ use model::azure::FrontendAddress;
 use model::policy::Layout;
 use model::report::{Finding, Severity, State};
 use model::world::Fact;
-use plan::own::name;
+use plan::own::Base;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -164,10 +164,9 @@ fn bare(setting: &Setting) -> Option<Setting> {
         return None;
     }
     let mut bare = alone(setting)?;
-    let others: BTreeSet<String> =
-        setting.world.kubernetes.services.keys().map(|u| u.base_name().to_lowercase()).collect();
-    let theirs =
-        |name: &str| name::base_of(name).is_some_and(|base| others.contains(&base.to_lowercase()));
+    let others: BTreeSet<Base> =
+        setting.world.kubernetes.services.keys().map(Base::of_service).collect();
+    let theirs = |name: &str| Base::of(name).is_some_and(|base| others.contains(&base));
     let mut ips = BTreeSet::new();
     for balancer in bare.world.azure.balancers.known_mut()?.values_mut() {
         let balancer = Arc::make_mut(balancer);

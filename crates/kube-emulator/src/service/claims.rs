@@ -44,12 +44,15 @@ impl Numbers {
         self.ranges.iter().find(|(range, _)| family_of_net(range) == family)
     }
 
+    fn pool_of(&mut self, address: IpAddr) -> Option<&mut Pool> {
+        let found = self.ranges.iter_mut().find(|(range, _)| range.contains(&address));
+        found.map(|(_, pool)| pool)
+    }
+
     /// Gives back what a Service held.
     pub(crate) fn release(&mut self, service: &Value) {
         for address in held_addresses(service) {
-            if let Some((_, pool)) =
-                self.ranges.iter_mut().find(|(range, _)| range.contains(&address))
-            {
+            if let Some(pool) = self.pool_of(address) {
                 pool.release(number(address));
             }
         }
@@ -61,9 +64,7 @@ impl Numbers {
     /// Takes what a Service holds.
     pub(crate) fn take(&mut self, service: &Value) {
         for address in held_addresses(service) {
-            if let Some((_, pool)) =
-                self.ranges.iter_mut().find(|(range, _)| range.contains(&address))
-            {
+            if let Some(pool) = self.pool_of(address) {
                 pool.take(number(address));
             }
         }

@@ -36,8 +36,8 @@ const WITHOUT_EFFECT: [&str; 11] = [
     "loadBalancerBackendPoolUpdateIntervalInSeconds",
 ];
 
-/// Keys that are read, for guesses at what a typo was to be.
-const READ: &[&str] = &[
+/// Keys that are read: for guesses at what a typo was to be, and for tests that go through all.
+pub const READ: &[&str] = &[
     "cloud",
     "resourceManagerEndpoint",
     "disableAzureStackCloud",

@@ -16,6 +16,7 @@ mod tags;
 mod tenancy;
 
 pub use error::ConfigError;
+pub use keys::READ;
 pub use settings::{
     AuxiliaryToken, Cloud, CloudSettings, ConfigType, Credential, IdentitySystem, Secret,
     StackQuirks,

@@ -1,6 +1,6 @@
 //! The ledger's ConfigMap.
 
-use model::ledger::{Destinations, decode};
+use model::ledger::{Destinations, SetTags, decode};
 use model::{Etag, Ledger};
 use serde_json::Value;
 use std::sync::Arc;
@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub const DESTINATIONS: &str = "destinations";
 /// The key with the ETag of the security group.
 pub const PLANNED_ON: &str = "securityGroupEtag";
+/// The key with the tags that annotations have set.
+pub const TAGS: &str = "tags";
 
 /// Reads the ledger.
 ///
@@ -23,7 +25,8 @@ pub fn ledger_from_value(value: &Value) -> Result<Ledger, String> {
     let destinations: Destinations = decode(data(DESTINATIONS).ok_or_else(missing)?)
         .map_err(|why| format!("data.{DESTINATIONS}: {why}"))?;
     let planned_on = data(PLANNED_ON).filter(|etag| !etag.is_empty()).map(Etag::new);
-    Ok(Ledger { revision: Some(Arc::from(revision)), planned_on, destinations })
+    let tags = data(TAGS).map(SetTags::decode).unwrap_or_default();
+    Ok(Ledger { revision: Some(Arc::from(revision)), planned_on, destinations, tags })
 }
 
 #[cfg(test)]
@@ -40,6 +43,10 @@ mod tests {
         let whole = whole.expect("it is one");
         assert_eq!((whole.revision.as_deref(), whole.destinations.len()), (Some("7"), 1));
         assert_eq!(whole.planned_on, Some(Etag::new("W/\"1\"")));
+        assert!(whole.tags.is_empty());
+        let noted = read(json!({"metadata": metadata, "data": {"destinations": "",
+            "tags": "{\"rg/web\": [\"team\"]}"}}));
+        assert!(!noted.expect("it is one").tags.is_empty());
         let empty = read(json!({"metadata": metadata, "data": {"destinations": ""}}));
         assert_eq!(empty.expect("it is one").destinations.len(), 0);
         for (odd, why) in [

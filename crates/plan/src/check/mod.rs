@@ -13,8 +13,7 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
-use crate::own::Own;
-use crate::own::name;
+use crate::own::{Base, Own};
 use model::azure::{LoadBalancer, PrivateLinkService, PublicIp};
 use model::kubernetes::Service;
 use model::plan::{Action, Change, Resource};
@@ -100,7 +99,7 @@ pub enum Breach {
 #[must_use]
 pub fn check(world: &World, policy: &Policy, plan: &Plan) -> Vec<Violation> {
     let services = world.kubernetes.services.values();
-    let services = services.map(|s| (s.uid.base_name().to_lowercase(), &**s)).collect();
+    let services = services.map(|s| (Base::of_service(&s.uid), &**s)).collect();
     let own = Own::new(world, policy);
     let mut lint = Lint { world, policy, plan, own, services, found: Vec::new() };
     for change in &plan.changes {
@@ -133,7 +132,7 @@ struct Lint<'a> {
     plan: &'a Plan,
     own: Own<'a>,
     /// Services by folded base name.
-    services: BTreeMap<String, &'a Service>,
+    services: BTreeMap<Base, &'a Service>,
     found: Vec<Violation>,
 }
 
@@ -154,8 +153,7 @@ impl<'a> Lint<'a> {
 
     /// Whether a part's name is that of a Service of ours, known or gone.
     fn is_ours(&self, part: &str) -> bool {
-        name::base_of(part).is_some_and(|base| {
-            let base = base.to_lowercase();
+        Base::of(part).is_some_and(|base| {
             self.services.contains_key(&base) || self.world.abandoned.contains(base.as_str())
         })
     }

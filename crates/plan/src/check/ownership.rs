@@ -142,15 +142,18 @@ impl Lint<'_> {
         }
     }
 
-    /// Tags of others stay, unless the config says which may.
+    /// Tags of others stay, unless the config says which may, or an annotation has set them.
     fn tags_kept(&mut self, change: &Change, before: Option<&Tags>, after: Option<&Tags>) {
         if self.policy.system_tags.is_some() {
             return;
         }
+        let ledger = self.world.kubernetes.ledger.known();
+        let is_set = |key: &str| ledger.is_some_and(|l| l.tags.has(&change.target, key));
         let lost = before.into_iter().flatten().find(|(key, _)| {
             !key.to_lowercase().starts_with("k8s-azure-")
                 && !key.to_lowercase().starts_with("kubernetes-")
                 && !key.eq_ignore_ascii_case("service")
+                && !is_set(key)
                 && after.is_none_or(|tags| model::azure::tag(tags, key).is_none())
         });
         if let Some((key, _)) = lost {
@@ -216,7 +219,7 @@ impl Lint<'_> {
         let id = before.id.child("frontendIPConfigurations", name);
         let mut rules = before.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id)).peekable();
         let led = rules.peek().is_some() && rules.all(|rule| self.is_ours(&rule.name));
-        led && name::base_of(name).is_some()
+        led && own::is_named_after_one(name)
     }
 
     fn public_ip_changed(&mut self, change: &Change, before: &PublicIp, after: &PublicIp) {

@@ -233,8 +233,8 @@ impl Lint<'_> {
                 self.say(Breach::StillReferenced, &change.target, detail);
             }
             // A Service that changes its frontend stays open until the new one stands.
-            let wanted = crate::own::name::base_of(&frontend.name)
-                .and_then(|base| self.services.get(&base.to_lowercase()))
+            let wanted = crate::own::Base::of(&frontend.name)
+                .and_then(|base| self.services.get(&base))
                 .is_some_and(|service| service.wish == Wish::LoadBalancer);
             if let Some(address) = self.address(&frontend.address)
                 && !wanted

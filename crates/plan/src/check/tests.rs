@@ -2,7 +2,7 @@
 
 use super::{Breach, check};
 use crate::plan;
-use fixture::{balancer, claimed, policy, public_ip, service, world};
+use fixture::{balancer, claimed, policy, public_ip, security_group_mut, service, world};
 use model::azure::{
     Access, FrontendAddress, LoadBalancer, PrivateLinkService, Provisioning, PublicIp, Rest,
     RuleProtocol, SecurityGroup, SecurityRule, Sku,
@@ -91,9 +91,7 @@ fn rule(name: &str, priority: u16, destination: &str) -> SecurityRule {
 
 fn grouped(rules: Vec<SecurityRule>) -> World {
     let mut world = world();
-    for group in world.azure.security_group.known_mut().into_iter().flatten() {
-        Arc::make_mut(group).rules.clone_from(&rules);
-    }
+    security_group_mut(&mut world).rules.clone_from(&rules);
     world
 }
 

@@ -5,11 +5,11 @@ use crate::ask::additional::{self, KEY};
 use crate::ask::annotation::PREFIX;
 use crate::ask::hold;
 use crate::draft::{Case, Draft, Stance};
-use crate::own::{self, name, tags};
+use crate::own::{self, Base, name, tags};
 use crate::standing::frontend;
 use ipnet::IpNet;
 use model::ServiceUid;
-use model::azure::LoadBalancer;
+use model::azure::{LoadBalancer, PublicIp};
 use model::kubernetes::Service;
 use model::policy::Sharing;
 use model::report::Finding;
@@ -23,16 +23,16 @@ const FINDINGS: usize = 8;
 
 /// Addresses that are taken, by what has them.
 struct Taken {
-    /// Frontends: the base names of the Services on each, folded.
-    frontends: BTreeMap<IpAddr, BTreeSet<String>>,
-    /// Public IPs that carry the tag of Services: these Services' names, folded.
-    public_ips: BTreeMap<IpAddr, BTreeSet<String>>,
+    /// Frontends: the base names of the Services on each.
+    frontends: BTreeMap<IpAddr, BTreeSet<Base>>,
+    /// Public IPs that carry the tag of Services.
+    public_ips: BTreeMap<IpAddr, Vec<Arc<PublicIp>>>,
     /// Nodes, Pods and cluster IPs.
     hosts: BTreeSet<IpAddr>,
     /// Pod ranges and subnets, first address to last, apart from each other.
     ranges: BTreeMap<IpAddr, IpAddr>,
-    /// Base names of Services that have a frontend or are on one, folded.
-    standing: BTreeSet<String>,
+    /// Base names of Services that have a frontend or are on one.
+    standing: BTreeSet<Base>,
 }
 
 /// Refuses Services whose additional addresses are others', and withholds such addresses from the
@@ -64,7 +64,7 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
         refused.extend(obstacles.take(FINDINGS).map(|found| (uid.clone(), finding(found))));
     }
     refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, Refusal::new(finding)));
-    draft.withheld = withheld(draft, &taken);
+    draft.claims.withheld = withheld(draft, &taken);
 }
 
 /// Whether a Service's status tells an address that none of its frontends has. Most that keep what
@@ -86,16 +86,17 @@ fn withheld(draft: &Draft<'_>, taken: &Taken) -> BTreeMap<ServiceUid, BTreeSet<I
         if !kept {
             continue;
         }
-        let base = case.base.to_lowercase();
+        let base = Base::of(&case.base);
         let mut beside: BTreeSet<IpAddr> = case.service.told().collect();
-        beside.retain(|address| !taken.is_on(&base, *address));
+        beside.retain(|address| !taken.is_on(&case.base, *address));
         if beside.is_empty() {
             continue;
         }
         let asked: BTreeSet<IpAddr> = case.service.annotation(KEY).map(parsed).unwrap_or_default();
         let is_others = |address: &IpAddr| {
             // What it asked for once, too, where it stands elsewhere by itself.
-            let once = taken.standing.contains(&base) && taken.frontends.contains_key(address);
+            let stands = base.as_ref().is_some_and(|base| taken.standing.contains(base));
+            let once = stands && taken.frontends.contains_key(address);
             let refused = || {
                 additional::is_special(*address)
                     || taken.obstacle(case.service, &case.base, *address).is_some()
@@ -144,18 +145,17 @@ impl Taken {
 
     fn add_frontends(&mut self, draft: &Draft<'_>, balancer: &LoadBalancer) {
         let mut by_name: BTreeMap<String, IpAddr> = BTreeMap::new();
-        let base = |part: &str| name::base_of(part).map(str::to_lowercase);
         for frontend in &balancer.frontends {
-            self.standing.extend(base(&frontend.name));
+            self.standing.extend(Base::of(&frontend.name));
             let Some(address) = frontend::address_of(draft, frontend) else { continue };
-            by_name.insert(frontend.name.to_lowercase(), address);
-            self.frontends.entry(address).or_default().extend(base(&frontend.name));
+            by_name.insert(name::folded(&frontend.name), address);
+            self.frontends.entry(address).or_default().extend(Base::of(&frontend.name));
         }
         for rule in &balancer.rules {
-            let to = rule.frontend.as_ref().map(|id| id.name().to_lowercase());
-            self.standing.extend(base(&rule.name));
+            let to = rule.frontend.as_ref().map(|id| name::folded(id.name()));
+            self.standing.extend(Base::of(&rule.name));
             if let Some(address) = to.and_then(|to| by_name.get(&to)) {
-                self.frontends.entry(*address).or_default().extend(base(&rule.name));
+                self.frontends.entry(*address).or_default().extend(Base::of(&rule.name));
             }
         }
     }
@@ -163,30 +163,27 @@ impl Taken {
     fn add_public_ips(&mut self, draft: &Draft<'_>) {
         for ip in own::public_ips(draft.world) {
             // Others' tags have the name, too, that older releases gave theirs.
-            let users = tags::users(ip).into_iter().filter(|user| user.contains('/'));
-            let users: BTreeSet<String> = users.map(str::to_lowercase).collect();
-            if let Some(address) = ip.address.filter(|_| !users.is_empty()) {
-                self.public_ips.entry(address).or_default().extend(users);
+            if let Some(address) = ip.address.filter(|_| tags::services(ip).next().is_some()) {
+                self.public_ips.entry(address).or_default().push(Arc::clone(ip));
             }
         }
     }
 
-    /// Whether a Service has, or is on, a frontend with this address; its base name is folded.
+    /// Whether a Service has, or is on, a frontend with this address.
     fn is_on(&self, base: &str, address: IpAddr) -> bool {
-        self.frontends.get(&address).is_some_and(|on| on.contains(base))
+        self.frontends.get(&address).is_some_and(|on| on.iter().any(|one| one.is(base)))
     }
 
     /// What an address is, if it is another's than this Service's.
     fn obstacle(&self, service: &Service, base: &str, address: IpAddr) -> Option<String> {
-        if self.is_on(&base.to_lowercase(), address) {
+        if self.is_on(base, address) {
             return None;
         }
         if self.frontends.contains_key(&address) {
             return Some("that of another load balancer frontend".to_owned());
         }
-        let own = service.name.to_string().to_lowercase();
-        let users = self.public_ips.get(&address);
-        if users.is_some_and(|users| !users.contains(&own)) {
+        let there = self.public_ips.get(&address);
+        if there.is_some_and(|all| !all.iter().any(|ip| tags::names(ip, &service.name))) {
             return Some("the public IP of another Service".to_owned());
         }
         if self.hosts.contains(&address) {
@@ -201,9 +198,8 @@ impl Taken {
 /// Whether a load balancer is of a cluster, by its name or the names on it. Others may well have an
 /// additional address: that is what a load balancer across regions is for.
 fn is_of_clusters(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
-    let mut of_layout = name::balancers(draft.policy);
-    of_layout.any(|name| name.eq_ignore_ascii_case(balancer.id.name()))
-        || balancer.frontends.iter().any(|f| name::base_of(&f.name).is_some())
+    name::is_balancer(draft.policy, balancer.id.name())
+        || balancer.frontends.iter().any(|f| own::is_named_after_one(&f.name))
 }
 
 /// The namespaces that have additional addresses already.
@@ -251,7 +247,7 @@ impl Holders {
         let free = held
             || (draft.policy.tenancy.sharing != Sharing::None
                 && additional::is_listed(draft.policy, address))
-            || taken.is_on(&base.to_lowercase(), address);
+            || taken.is_on(base, address);
         (!free).then(|| "that of a Service of another namespace".to_owned())
     }
 }

@@ -58,7 +58,7 @@ fn user(
         return Some(format!("node {}", node.name));
     }
     let known = draft.world.azure.private_links.values().flat_map(Fact::each);
-    let planned = draft.changes.values().filter_map(|change| match &change.action {
+    let planned = draft.steps.changes.values().filter_map(|change| match &change.action {
         Action::Put { after: Resource::PrivateLinkService(link), .. } => Some(link),
         _ => None,
     });

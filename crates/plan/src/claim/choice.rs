@@ -95,7 +95,7 @@ pub(crate) fn choose(
         return Err(Choice::Wait(Wait::Listing));
     }
     for (ip, families) in &remade {
-        draft.recreated.extend(families.iter().map(|family| (intent.uid.clone(), *family)));
+        draft.claims.recreated.extend(families.iter().map(|family| (intent.uid.clone(), *family)));
         draft.wait(&intent.uid, Wait::Resource { id: ip.id.clone(), until: Until::Gone });
     }
     Ok(Picks { picks, remade: remade.into_iter().map(|(ip, _)| ip).collect() })
@@ -116,7 +116,7 @@ fn known<'w>(draft: &mut Draft<'w>, group: &Group) -> Result<&'w ById<PublicIp>,
         )),
         Some(Fact::Unknown) | None => {
             let need = Need::PublicIps(group.clone());
-            draft.needs.insert(need.clone());
+            draft.steps.needs.insert(need.clone());
             Err(Choice::Wait(Wait::Reading(need)))
         }
     }
@@ -247,7 +247,7 @@ fn dns_conflict(
         return Ok(());
     };
     let owner = tags::dns_owner(ip).unwrap_or("");
-    let mine = owner.is_empty() || owner.eq_ignore_ascii_case(&intent.name.to_string());
+    let mine = owner.is_empty() || tags::is_name_of(owner, &intent.name);
     if mine || intent.public_ip_options.dns_label == DnsLabel::Untouched {
         return Ok(());
     }
@@ -303,9 +303,8 @@ fn label_holder<'d>(
 
 /// Whether a public IP is the Service's alone: it is deleted once the Service stands on another.
 fn is_left(draft: &Draft<'_>, intent: &Intent, ip: &PublicIp) -> bool {
-    let (users, key) = (tags::users(ip), intent.name.to_string());
-    let alone = !users.is_empty() && users.iter().all(|user| user.eq_ignore_ascii_case(&key));
-    alone && draft.own.public_ip(ip) == Whose::Ours
+    let named = tags::each_user(ip).next().is_some();
+    named && !tags::names_another(ip, &intent.name) && draft.own.public_ip(ip) == Whose::Ours
 }
 
 /// What a Service asks of a public IP. While the one that it leaves has the label, the new one is
@@ -343,10 +342,7 @@ fn basic_in_use(draft: &Draft<'_>, ip: &PublicIp) -> Result<(), Choice> {
 /// deleted, and another is made in its place.
 fn is_of_another_family(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> bool {
     let made = matches!(intent.public_ips.get(&family), Some(PublicIpIntent::Managed { .. }));
-    let own = || {
-        draft.own.public_ip(ip) == Whose::Ours
-            && tags::each_user(ip).all(|user| tags::is_name_of(user, &intent.name))
-    };
+    let own = || draft.own.public_ip(ip) == Whose::Ours && !tags::names_another(ip, &intent.name);
     ip.family != family && made && own()
 }
 
@@ -362,8 +358,7 @@ fn is_retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &PublicIp) -> bool {
     if in_place || !ours || fold(wanted) == fold(&ip.ip_tags) {
         return false;
     }
-    let key = intent.name.to_string();
-    let shared = !tags::users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key));
+    let shared = tags::names_another(ip, &intent.name);
     // The Service names this one: another would have another address, or none could be made.
     let wish = intent.public_ips.get(&ip.family);
     let named = matches!(wish, Some(PublicIpIntent::Named(_) | PublicIpIntent::Pinned));

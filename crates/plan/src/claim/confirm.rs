@@ -12,6 +12,7 @@ use crate::ask::rules::{CONFIRMATION_DUE, CONFIRMATION_LEFT, FindingRule};
 use crate::ask::{Intent, RuleKind};
 use crate::claim::choice::Chosen;
 use crate::draft::Draft;
+use crate::own::name::is_one;
 use crate::own::parts::View;
 use crate::standing::frontend;
 use crate::verdict::Refusal;
@@ -42,7 +43,7 @@ pub(crate) fn settle(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chos
             }
         }
         if !due.is_empty() {
-            draft.interrupted.insert(uid, Refusal::new(interruption(&due)));
+            draft.claims.interrupted.insert(uid, Refusal::new(interruption(&due)));
         } else if !left.is_empty() {
             let message = CONFIRMATION_LEFT.message;
             draft.note(&uid, [finding(&CONFIRMATION_LEFT, CONFIRMED, &left, message)]);
@@ -79,7 +80,7 @@ fn finding(rule: &FindingRule, key: &str, names: &[&str], message: &str) -> Find
 
 fn is_confirmed(service: &Service, name: &str) -> bool {
     let listed = service.annotations.get(CONFIRMED);
-    listed.is_some_and(|all| all.split(',').any(|one| one.trim().eq_ignore_ascii_case(name)))
+    listed.is_some_and(|all| all.split(',').any(|one| is_one(one.trim(), name)))
 }
 
 /// What leads to a Service: the load balancers that have rules of it, their ports and the addresses

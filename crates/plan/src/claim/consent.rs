@@ -21,8 +21,7 @@ use super::public_ip::Known;
 use crate::ask::annotation::{self, SHARE};
 use crate::ask::{Intent, PublicIpIntent};
 use crate::draft::{Case, Draft, Stance};
-use crate::own::tags::{self, OWNER};
-use crate::own::{Whose, name};
+use crate::own::{Whose, name, tags};
 use model::kubernetes::Service;
 use model::policy::Sharing;
 use model::report::Finding;
@@ -180,8 +179,7 @@ impl Addresses {
     fn is_linked(&self, draft: &Draft<'_>, name: &ServiceName, address: &Address) -> bool {
         let Some(standing) = self.standing.get(address) else { return false };
         draft.world.azure.private_links.values().flat_map(Fact::each).any(|link| {
-            let owner = link.tags.as_ref().and_then(|t| model::azure::tag(t, OWNER));
-            owner.is_some_and(|owner| owner.eq_ignore_ascii_case(&name.to_string()))
+            tags::owner(link).is_some_and(|owner| tags::is_name_of(owner, name))
                 && link.frontends.iter().any(|frontend| standing.frontends.contains(frontend))
         })
     }
@@ -237,9 +235,7 @@ fn made_for<'d>(draft: &'d Draft<'_>, address: &Address) -> Option<&'d ServiceUi
 fn users(draft: &Draft<'_>, address: &Address) -> Vec<ServiceName> {
     let Address::Public(id) = address else { return Vec::new() };
     let ip = draft.public_ip(id).filter(|ip| draft.own.public_ip(ip) == Whose::Ours);
-    let users = ip.into_iter().flat_map(|ip| tags::users(ip));
-    let names = users.filter_map(|user| user.split_once('/'));
-    names.map(|(namespace, name)| ServiceName::new(namespace, name)).collect()
+    ip.into_iter().flat_map(|ip| tags::services(ip)).collect()
 }
 
 /// Whether a Service's status tells an address.
@@ -263,7 +259,7 @@ fn words(service: &Service, intent: &Intent, address: &Address) -> (String, Stri
     };
     let of_id = |id: &ResourceId| {
         let named = |(_, wish): &(&Family, &PublicIpIntent)| match wish {
-            PublicIpIntent::Named(name) => name.eq_ignore_ascii_case(id.name()),
+            PublicIpIntent::Named(name) => name::is_one(name, id.name()),
             _ => false,
         };
         intent.public_ips.iter().find(named).map(|(family, _)| *family)

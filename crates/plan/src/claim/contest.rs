@@ -5,9 +5,9 @@ use super::holder::{self, Place};
 use super::placement::Assignment;
 use crate::ask::{FloatingIp, Intent, RuleIntent, RuleKind};
 use crate::draft::{Draft, Stance};
-use crate::own::name;
-use crate::own::name::is_of;
+use crate::own::name::{frontend_family, is_of};
 use crate::own::parts::View;
+use crate::own::{self, Owner};
 use model::azure::{Frontend, Rule, RuleProtocol, rule_protocol};
 use model::{Exposure, Family, ResourceId, ServiceUid};
 
@@ -63,12 +63,6 @@ pub(crate) fn tenancy(
     }
 }
 
-/// The family for which a Service has a frontend of this name.
-fn family_of(intent: &Intent, frontend: &Frontend) -> Option<Family> {
-    let named = |f: &Family| name::frontend(intent, *f).eq_ignore_ascii_case(&frontend.name);
-    intent.families.iter().copied().find(named)
-}
-
 /// Whether a frontend that is named after a Service has the address that the Service asks for.
 fn is_wanted_by(
     draft: &Draft<'_>,
@@ -76,7 +70,7 @@ fn is_wanted_by(
     intent: &Intent,
     frontend: &Frontend,
 ) -> bool {
-    let family = family_of(intent, frontend);
+    let family = frontend_family(intent, &frontend.name);
     family.is_some_and(|family| holder::wants(draft, place.chosen, intent, family, frontend))
 }
 
@@ -88,7 +82,7 @@ fn is_taken_along(
     intent: &Intent,
     frontend: &Frontend,
 ) -> bool {
-    let Some(family) = family_of(intent, frontend) else { return false };
+    let Some(family) = frontend_family(intent, &frontend.name) else { return false };
     let stays = |other: &&Frontend| {
         let owner = draft.owner_of(&other.name).filter(|owner| **owner != intent.uid);
         owner.is_some_and(|uid| match &draft.cases[uid].stance {
@@ -125,9 +119,10 @@ pub(crate) fn backend_port_taken<'b>(
         return None;
     }
     let pool = balancer.id.child("backendAddressPools", pool);
-    let goes_on = |rule: &Rule| match draft.owner_of(&rule.name) {
-        None => !draft.is_orphaned(&rule.name),
-        Some(uid) => {
+    let goes_on = |rule: &Rule| match draft.whose(&rule.name) {
+        Owner::Foreign => true,
+        Owner::Orphaned => false,
+        Owner::Ours(uid) => {
             let asks = |other: &Intent| backend_ports(other, family).contains(&ALL_PORTS);
             rule.protocol == RuleProtocol::All && draft.cases[uid].intent().is_none_or(asks)
         }
@@ -154,7 +149,7 @@ pub(crate) fn backend_ports(intent: &Intent, family: Family) -> Vec<(RuleProtoco
 
 /// Whether a frontend has the name of a Service that is no more, or that leaves the load balancer.
 pub(crate) fn is_inherited(draft: &Draft<'_>, seats: &Assignment, frontend: &str) -> bool {
-    name::base_of(frontend).is_some()
+    own::is_named_after_one(frontend)
         && draft.owner_of(frontend).is_none_or(|uid| leaves(draft, seats, uid))
 }
 

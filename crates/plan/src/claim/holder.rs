@@ -5,8 +5,8 @@ use super::choice::Chosen;
 use super::placement::Assignment;
 use crate::ask::Intent;
 use crate::draft::{Draft, Stance};
-use crate::own::name;
 use crate::own::parts::{View, differing};
+use crate::own::{self, Owner, name};
 use crate::standing::frontend;
 use model::azure::{Frontend, FrontendAddress};
 use model::plan::{Action, Resource};
@@ -94,7 +94,7 @@ pub(crate) fn elsewhere(
 /// The load balancers but this one.
 fn drafted(draft: &Draft<'_>, here: &ResourceId) -> Drafted {
     let mut drafted = Drafted::new();
-    for change in draft.changes.values() {
+    for change in draft.steps.changes.values() {
         let Action::Put { before, after: Resource::LoadBalancer(after) } = &change.action else {
             continue;
         };
@@ -116,19 +116,19 @@ fn drafted(draft: &Draft<'_>, here: &ResourceId) -> Drafted {
 
 /// Whether somebody else made a frontend, or refers to it.
 fn is_others(draft: &Draft<'_>, balancer: View<'_>, frontend: &Frontend) -> bool {
-    name::base_of(&frontend.name).is_none()
+    !own::is_named_after_one(&frontend.name)
         || balancer.is_foreign(&frontend.name)
-        || balancer.rules_to(&frontend.name).iter().any(|rule| {
-            let ours = draft.owner_of(&rule.name).is_some() || draft.is_orphaned(&rule.name);
-            !ours
-        })
+        || balancer
+            .rules_to(&frontend.name)
+            .iter()
+            .any(|rule| draft.whose(&rule.name) == Owner::Foreign)
 }
 
 /// Whether a Service is to be on a load balancer, or stays there as it is.
 fn is_seated(draft: &Draft<'_>, uid: &ServiceUid, balancer: &ResourceId) -> bool {
     let case = &draft.cases[uid];
     let named = case.balancer.as_ref();
-    case.intent().is_none() || named.is_some_and(|name| name.eq_ignore_ascii_case(balancer.name()))
+    case.intent().is_none() || named.is_some_and(|name| name::is_one(name, balancer.name()))
 }
 
 /// Our Services that want to go on with a frontend that they stand on, as far as their own wishes
@@ -147,11 +147,9 @@ pub(crate) fn keepers(
         Stance::Container(_) => true,
         Stance::Leaving => false,
         Stance::Wanted(intent) => {
-            let named =
-                |f: &&Family| name::frontend(intent, **f).eq_ignore_ascii_case(&frontend.name);
-            let own = intent.families.iter().find(named);
+            let own = name::frontend_family(intent, &frontend.name);
             let mut families = intent.families.iter();
-            own.is_some_and(|family| wants(draft, chosen, intent, *family, frontend))
+            own.is_some_and(|family| wants(draft, chosen, intent, family, frontend))
                 || families.any(|f| frontend::is_asked_for(draft, intent, *f, frontend))
         }
     };

@@ -242,7 +242,7 @@ fn no_room(
 /// is refused here Azure would refuse; what is not, it may.
 fn no_balancer(draft: &Draft<'_>, balancer: &LoadBalancer) -> Option<Finding> {
     let there = draft.balancers().map_or(0, BTreeMap::len);
-    let made = draft.changes.values().filter(|change| match &change.action {
+    let made = draft.steps.changes.values().filter(|change| match &change.action {
         Action::Put { before: None, after: Resource::LoadBalancer(after) } => {
             after.id != balancer.id
         }
@@ -262,12 +262,7 @@ fn no_balancer(draft: &Draft<'_>, balancer: &LoadBalancer) -> Option<Finding> {
 
 /// Rules on the load balancer that the same NICs are behind, besides this one.
 fn counterpart(draft: &Draft<'_>, id: &ResourceId) -> usize {
-    let text = id.as_str();
-    let other = match text.strip_suffix(name::INTERNAL) {
-        Some(base) => ResourceId::new(base),
-        None => ResourceId::new(format!("{text}{}", name::INTERNAL)),
-    };
-    draft.balancer(&other).map_or(0, |b| b.rules.len())
+    draft.balancer(&name::counterpart(id)).map_or(0, |b| b.rules.len())
 }
 
 /// Says that there are more nodes than a pool takes.

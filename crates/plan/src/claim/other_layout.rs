@@ -28,7 +28,7 @@ pub(crate) fn needs(draft: &Draft<'_>, left: &[Leftover]) -> BTreeSet<Need> {
 /// Says what stands, and has every Service wait until it is gone. Nothing is planned.
 pub(crate) fn freeze(draft: &mut Draft<'_>, left: &[Leftover]) {
     let Some(first) = left.first() else { return };
-    draft.findings.push(finding(draft.policy, left));
+    draft.told.findings.push(finding(draft.policy, left));
     let mut of: BTreeMap<&ServiceUid, &ResourceId> = BTreeMap::new();
     for leftover in left {
         if let Some(uid) = &leftover.service {
@@ -36,7 +36,7 @@ pub(crate) fn freeze(draft: &mut Draft<'_>, left: &[Leftover]) {
         }
     }
     for (uid, case) in &mut draft.cases {
-        draft.judged.insert(uid.clone());
+        draft.claims.judged.insert(uid.clone());
         let id = of.get(uid).copied().unwrap_or(&first.resource).clone();
         case.waits.insert(Wait::Resource { id, until: Until::Gone });
         case.addresses = case.service.ingress.iter().filter_map(|i| i.ip.clone()).collect();

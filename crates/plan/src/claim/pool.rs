@@ -4,7 +4,7 @@
 use super::Refusal;
 use crate::ask::Intent;
 use crate::draft::{Draft, Stance};
-use crate::own::name;
+use crate::own::{self, name};
 use model::policy::Layout;
 use model::report::Finding;
 use model::{Family, ResourceId, ServiceName, ServiceUid};
@@ -30,7 +30,7 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
         return;
     }
     let contests = contests(draft);
-    let cluster = Family::ALL.map(|f| name::pool(&draft.policy.cluster, f).to_lowercase());
+    let cluster = Family::ALL.map(|f| name::folded(&name::pool(&draft.policy.cluster, f)));
     let mut refused: BTreeMap<ServiceUid, Finding> = BTreeMap::new();
     for (pool, contest) in &contests {
         for uid in &contest.claimants {
@@ -58,7 +58,7 @@ fn contests(draft: &Draft<'_>) -> BTreeMap<String, Contest> {
     let own = |intent: &&Intent| name::has_own_pool(draft.policy, intent);
     for intent in draft.cases.values().filter_map(|case| case.intent()).filter(own) {
         for family in &intent.families {
-            let name = name::local_pool(&intent.name, *family).to_lowercase();
+            let name = name::folded(&name::local_pool(&intent.name, *family));
             contests.entry(name).or_default().claimants.insert(intent.uid.clone());
         }
     }
@@ -68,12 +68,12 @@ fn contests(draft: &Draft<'_>) -> BTreeMap<String, Contest> {
     for balancer in draft.each_balancer() {
         for rule in &balancer.rules {
             let Some(pool) = &rule.pool else { continue };
-            let Some(contest) = contests.get_mut(&pool.name().to_lowercase()) else { continue };
-            let holder = match (draft.owner_of(&rule.name), name::base_of(&rule.name)) {
-                (Some(uid), _) => Holder::Service(uid.clone()),
+            let Some(contest) = contests.get_mut(&name::folded(pool.name())) else { continue };
+            let holder = match draft.owner_of(&rule.name) {
+                Some(uid) => Holder::Service(uid.clone()),
                 // A Service that is gone: its pool goes with its rules.
-                (None, Some(_)) => continue,
-                (None, None) => Holder::Other,
+                None if own::is_named_after_one(&rule.name) => continue,
+                None => Holder::Other,
             };
             contest.holders.insert((balancer.id.clone(), holder));
         }

@@ -14,10 +14,10 @@ use crate::ask::{Intent, PrivateLinkIntent, PrivateLinkOwnership};
 use crate::draft::{Draft, Stance};
 use crate::own::finalizer::is_claimed;
 use crate::own::tags::owner;
-use crate::own::{Whose, name};
+use crate::own::{Base, Whose, name};
 use crate::standing::private_link::{CREATE, GROUP, known, unread_group};
 pub(crate) use beside::unsure;
-pub use connected::bereft;
+pub use connected::{bereft, unread_links};
 use floating::Floating;
 use heir::{guests, inherit, is_guest, joins};
 use model::azure::{PrivateLinkPolicy, PrivateLinkService, Provisioning, Subnet};
@@ -183,14 +183,14 @@ fn release(
             Some(uid) => BTreeSet::from([uid]),
             None => {
                 // Its Service is unknown: it goes with the frontend.
-                let of = |f: &ResourceId| name::base_of(f.name()).map(str::to_owned);
-                let bases: Vec<String> = link.frontends.iter().filter_map(of).collect();
-                let goes = !bases.is_empty()
-                    && bases.iter().all(|b| draft.is_abandoned(b) || is_leaving(draft, b));
+                let all = link.frontends.iter();
+                let bases: Vec<Base> = all.filter_map(|f| Base::of(f.name())).collect();
+                let goes =
+                    !bases.is_empty() && bases.iter().all(|b| is_abandoned(draft, b.as_str()));
                 if !goes {
                     continue;
                 }
-                let uids = bases.iter().filter_map(|b| draft.owner_of(b).cloned());
+                let uids = bases.iter().filter_map(|b| draft.owner_of(b.as_str()).cloned());
                 uids.collect()
             }
         };
@@ -198,9 +198,10 @@ fn release(
     }
 }
 
-fn is_leaving(draft: &Draft<'_>, base: &str) -> bool {
+/// Whether the Service with a base name is gone, or goes.
+fn is_abandoned(draft: &Draft<'_>, base: &str) -> bool {
     let case = draft.owner_of(base).and_then(|uid| draft.cases.get(uid));
-    case.is_some_and(|c| matches!(c.stance, Stance::Leaving))
+    draft.is_abandoned(base) || case.is_some_and(|c| matches!(c.stance, Stance::Leaving))
 }
 
 /// Decides about the one before a frontend.
@@ -446,7 +447,7 @@ fn subnet(
         }
         Some(Fact::Unknown) | None => {
             let need = Need::Subnet(id);
-            draft.needs.insert(need.clone());
+            draft.steps.needs.insert(need.clone());
             draft.wait(&intent.uid, Wait::Reading(need));
             return None;
         }

@@ -2,7 +2,7 @@
 
 use crate::ask::{Intent, PublicIpIntent};
 use crate::draft::Draft;
-use crate::own::name;
+use crate::own;
 use crate::own::tags::{each_user, is_name_of};
 use model::azure::PublicIp;
 use model::{Exposure, Family, Group, ResourceId, ServiceUid};
@@ -70,9 +70,9 @@ fn standing<'d>(draft: &'d Draft<'_>, ip: &ResourceId) -> Option<Option<&'d Serv
     let (balancer, frontend) = on.last()?;
     let heir = || {
         // Its maker has gone: the first rule that is left says who goes on with it.
-        name::base_of(&frontend.name)?;
         let mut rules = balancer.rules_to(&frontend.name).into_iter();
-        rules.find_map(|rule| draft.owner_of(&rule.name))
+        let heir = rules.find_map(|rule| draft.owner_of(&rule.name));
+        heir.filter(|_| own::is_named_after_one(&frontend.name))
     };
     Some(draft.owner_of(&frontend.name).or_else(heir))
 }

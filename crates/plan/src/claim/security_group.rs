@@ -76,7 +76,7 @@ pub(crate) fn settle(draft: &mut Draft<'_>) {
     let cases = draft.cases.iter().filter(|(_, case)| open(case));
     let uids: Vec<ServiceUid> = cases.map(|(uid, _)| uid.clone()).collect();
     uids.iter().for_each(|uid| draft.refuse(uid, Refusal::new(finding.clone())));
-    draft.findings.push(finding);
+    draft.told.findings.push(finding);
 }
 
 /// Whether a Service has rules of its own.

@@ -2,14 +2,15 @@
 
 use crate::ask::annotation::{PAUSE, SHARE};
 use crate::check::check;
-use crate::shape::stage::{change, internal, policy, settled, uid, world};
+use crate::shape::stage::{change, internal, planned, policy, public, settled, uid, world};
 use explain::forecast::settle;
+use fixture::{public_ips_mut, service_mut};
 use ipnet::IpNet;
 use model::azure::PublicIp;
 use model::kubernetes::{Ingress, Node, Service, ServicePort, TrafficPolicy, Wish};
-use model::ledger::encode;
+use model::ledger::{DESTINATION_BYTES, encode};
 use model::plan::{Edit, Object};
-use model::policy::{Layout, LoadBalancerConfig, Placement, PoolKind, Tenancy};
+use model::policy::{Layout, PoolKind, Tenancy};
 use model::report::{Finding, Severity, Wait};
 use model::world::{Fact, Kind, Need};
 use model::{Group, Policy, ServiceName, World};
@@ -18,15 +19,6 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 const MORE: &str = "azure-additional-public-ips";
-
-/// Public Service number `n` of a namespace.
-pub(crate) fn public(n: u16, namespace: &str, annotations: &[(&str, &str)]) -> Service {
-    let service = fixture::claimed(fixture::service(annotations));
-    let only =
-        ServicePort { port: 80 + n, node_port: Some(30_000 + n), ..service.ports[0].clone() };
-    let name = ServiceName::new(namespace, format!("web-{n}"));
-    Service { uid: uid(n), name, ports: vec![only], ..service }
-}
 
 pub(crate) fn add(world: &mut World, service: Service) {
     world.kubernetes.services.insert(service.uid.clone(), Arc::new(service));
@@ -59,8 +51,7 @@ fn what_others_have_is_no_additional_address() {
         let range: IpNet = "20.200.0.0/24".parse().expect("a range");
         *node = Arc::new(Node { ranges: vec![range], ..Node::clone(node) });
     }
-    let service = world.kubernetes.services.get_mut(&uid(1)).expect("there");
-    Arc::make_mut(service).cluster_ips = vec![[20, 201, 0, 1].into()];
+    service_mut(&mut world, &uid(1)).cluster_ips = vec![[20, 201, 0, 1].into()];
     let (frontend, node) = ("20.1.2.3", "10.224.0.4");
     let listed = Policy {
         additional_addresses: Some(vec!["0.0.0.0/0".parse().expect("a range")]),
@@ -90,8 +81,8 @@ fn an_additional_address_is_one_namespaces() {
     let taken = || vec![("AdditionalAddressTaken".to_owned(), "20.9.9.9".to_owned())];
     let all = |world: &World, policy: &Policy| [1, 2, 3].map(|n| refusals(world, policy, n));
     assert_eq!(all(&world, &policy()), [vec![], taken(), vec![]], "the first UID decides");
-    let told = world.kubernetes.services.get_mut(&uid(2)).expect("there");
-    Arc::make_mut(told).ingress = vec![Ingress { ip: Some("20.9.9.9".into()), hostname: None }];
+    service_mut(&mut world, &uid(2)).ingress =
+        vec![Ingress { ip: Some("20.9.9.9".into()), hostname: None }];
     assert_eq!(all(&world, &policy()), [taken(), vec![], taken()], "then the status does");
     let shared = Policy {
         additional_addresses: Some(vec!["20.9.9.0/24".parse().expect("a range")]),
@@ -108,8 +99,7 @@ pub(crate) fn bring(world: &mut World, name: &str, tags: &[(&str, &str)]) {
         dns_label: Some("netops".into()),
         ..fixture::public_ip(name, Some([20, 50, 0, 1].into()))
     };
-    let all = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
-    all.expect("read").insert(ip.id.clone(), Arc::new(ip));
+    public_ips_mut(world).insert(ip.id.clone(), Arc::new(ip));
 }
 
 pub(crate) fn brought<'w>(world: &'w World, name: &str) -> &'w PublicIp {
@@ -177,15 +167,10 @@ fn the_configs_tags_win_and_reserved_ones_do_not_count() {
 }
 
 fn several() -> Policy {
-    let config = |name: &str| LoadBalancerConfig {
-        name: name.into(),
-        placement: Placement::Allowed,
-        primary_set: name.into(),
-        services: None,
-        namespaces: None,
-        nodes: None,
-    };
-    let layout = Layout::Several(vec![config("prod-eu"), config("lb2")]);
+    let layout = Layout::Several(vec![
+        fixture::load_balancer_config("prod-eu", "prod-eu"),
+        fixture::load_balancer_config("lb2", "lb2"),
+    ]);
     Policy { cluster: "prod-eu".into(), layout, pools: PoolKind::NodeIp, ..policy() }
 }
 
@@ -248,8 +233,7 @@ fn nobody_waits_for_a_resource_group_that_another_names() {
     ] {
         let mut world = settled(world(vec![before, public(3, "c", &[])]));
         change(&mut world, after);
-        let goes = world.kubernetes.services.get_mut(&uid(3)).expect("there");
-        Arc::make_mut(goes).wish = Wish::Nothing;
+        service_mut(&mut world, &uid(3)).wish = Wish::Nothing;
         add(&mut world, public(1, "a", &[]));
         let (plan, report) = crate::plan(&world, &policy);
         assert_eq!(check(&world, &policy, &plan), []);
@@ -263,8 +247,8 @@ fn nobody_waits_for_a_resource_group_that_another_names() {
 }
 
 /// Services of one namespace claim the same addresses at the same port: that is one rule of the
-/// group, and in the ledger each has all of them. A ConfigMap takes a megabyte; were it full
-/// nothing would be opened for any Service.
+/// group, and in the ledger each has all of them. A ConfigMap takes a megabyte, notes included;
+/// were it full nothing would be opened for any Service.
 #[test]
 fn one_namespace_does_not_fill_the_ledger() {
     let first = u32::from(Ipv4Addr::new(20, 100, 0, 0));
@@ -279,7 +263,7 @@ fn one_namespace_does_not_fill_the_ledger() {
     all.push(public(31, "a", &[]));
     let (world, report) = settle(world(all), &policy());
     let ledger = world.kubernetes.ledger.known().expect("it is made");
-    assert!(encode(&ledger.destinations).len() <= 1 << 20);
+    assert!(encode(&ledger.destinations).len() <= DESTINATION_BYTES);
     let small = &report.services[&uid(31)];
     let [address] = &small.addresses[..] else { panic!("{small:#?}") };
     assert!(ledger.has(address.parse().expect("an address")), "{small:#?}");
@@ -301,8 +285,7 @@ fn a_paused_service_stops_telling_what_is_anothers_by_now() {
     assert_ne!(own, theirs);
     let ingress = own.iter().chain(&theirs).cloned().collect();
     add(&mut world, Service { ingress, ..public(2, "b", &[(PAUSE, "true")]) });
-    let (plan, _) = crate::plan(&world, &policy());
-    assert_eq!(check(&world, &policy(), &plan), []);
+    let (plan, _) = planned(&world);
     let told = plan.writes.iter().find_map(|write| match (&write.object, &write.edit) {
         (Object::Service { uid: of, .. }, Edit::Status { ingress, .. }) if *of == uid(2) => {
             ingress.as_ref()

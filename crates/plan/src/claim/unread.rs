@@ -32,29 +32,29 @@ pub(crate) fn hold(draft: &mut Draft<'_>) {
         .collect();
     for (uid, need, there) in unread {
         if !there {
-            draft.undecided.insert(uid);
+            draft.claims.undecided.insert(uid);
             continue;
         }
         if let Some(case) = draft.cases.get_mut(&uid) {
             case.stance = Stance::Frozen(Frozen::new());
         }
-        draft.needs.insert(need.clone());
+        draft.steps.needs.insert(need.clone());
         draft.wait(&uid, Wait::Reading(need));
     }
     for (uid, need, stands) in of_named_groups(draft) {
         if let Some(case) = draft.cases.get_mut(&uid).filter(|_| stands) {
             case.stance = Stance::Frozen(Frozen::new());
         }
-        draft.needs.insert(need.clone());
+        draft.steps.needs.insert(need.clone());
         draft.wait(&uid, Wait::Reading(need));
     }
     let kept = of_kept(draft);
-    draft.needs.extend(kept);
+    draft.steps.needs.extend(kept);
     for (uid, need) in unsure(draft) {
         if let Some(case) = draft.cases.get_mut(&uid) {
             case.stance = Stance::Frozen(Frozen::new());
         }
-        draft.needs.insert(need.clone());
+        draft.steps.needs.insert(need.clone());
         draft.wait(&uid, Wait::Reading(need));
     }
     for uid in of_unseen_namespaces(draft) {
@@ -82,7 +82,7 @@ fn of_named_groups(draft: &Draft<'_>) -> Vec<(ServiceUid, Need, bool)> {
         let asked = case.intent().and_then(|intent| intent.private_link.as_ref());
         // The finalizer may have been taken off; Azure keeps a frontend with one before it.
         let had = || {
-            let group = private_link::named_group(draft, case.service)?;
+            let group = private_link::named_group(draft.policy, case.service)?;
             (claimed || has_parts(draft, &case.base)).then_some(group)
         };
         let links = asked.map(|link| link.group.clone()).or_else(had);

@@ -3,7 +3,7 @@
 
 use super::Refusal;
 use crate::draft::{Draft, Stance};
-use crate::own::name;
+use crate::own::{Owner, name};
 use model::azure::{Allocation, FrontendAddress, LoadBalancer, Sku, Subnet};
 use model::policy::BalancerSku;
 use model::report::Finding;
@@ -37,7 +37,7 @@ pub(crate) fn settle(draft: &mut Draft<'_>) -> Vec<Arc<LoadBalancer>> {
     let findings: Vec<Finding> = basics.iter().flat_map(|b| obstacles(draft, b)).collect();
     if let Some(first) = findings.first() {
         refuse(draft, &basics, first);
-        draft.findings.extend(findings);
+        draft.told.findings.extend(findings);
         return Vec::new();
     }
     draft.basics.extend(basics.iter().map(|b| b.id.clone()));
@@ -46,10 +46,9 @@ pub(crate) fn settle(draft: &mut Draft<'_>) -> Vec<Arc<LoadBalancer>> {
 
 /// Load balancers of this SKU that hold our Services, or have the name of one that would.
 fn ours(draft: &Draft<'_>, sku: Sku) -> Vec<Arc<LoadBalancer>> {
-    let names: Vec<String> = name::balancers(draft.policy).collect();
     let is_ours = |b: &LoadBalancer| {
         b.frontends.iter().any(|f| draft.owner_of(&f.name).is_some())
-            || names.iter().any(|name| name.eq_ignore_ascii_case(b.id.name()))
+            || name::is_balancer(draft.policy, b.id.name())
     };
     draft.each_balancer().filter(|b| b.sku == sku && is_ours(b)).cloned().collect()
 }
@@ -84,16 +83,12 @@ fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
         say("NAT or outbound rules".to_owned(), others);
     }
     let frontends = balancer.frontends.iter().map(|f| &f.name);
-    let unknown = |name: &&Arc<str>| {
-        let gone = draft.is_orphaned(name);
-        draft.owner_of(name).is_none() && !gone
-    };
+    let unknown = |name: &&Arc<str>| draft.whose(name) == Owner::Foreign;
     for name in frontends.chain(balancer.rules.iter().map(|r| &r.name)).filter(unknown) {
         say(format!("{name}, which belongs to no Service"), others);
     }
     for pool in &balancer.pools {
-        let mut names = Family::ALL.map(|f| name::pool(&draft.policy.cluster, f)).into_iter();
-        if !names.any(|name| name.eq_ignore_ascii_case(&pool.name)) {
+        if !name::is_pool(&draft.policy.cluster, &pool.name) {
             say(format!("pool {}, which is not this cluster's", pool.name), others);
         }
     }
@@ -163,5 +158,5 @@ fn refuse_standard(draft: &mut Draft<'_>) {
     let key = "loadBalancerSku";
     let finding = Finding::refusal("StandardCannotBecomeBasic", key, "basic", &message);
     refuse(draft, &standard, &finding);
-    draft.findings.push(finding);
+    draft.told.findings.push(finding);
 }

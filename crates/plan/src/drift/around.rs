@@ -2,6 +2,8 @@
 
 use super::{Confirmed, find_among, overlay, parts, parts_after, tables};
 use crate::Planner;
+use crate::own::name::folded;
+use crate::own::part;
 use crate::standing::frontend;
 use model::azure::{LoadBalancer, Rule};
 use model::drift::{Drift, Part};
@@ -151,14 +153,13 @@ fn lost_rules(change: &Change, found: &Resource) -> Vec<Part> {
         return Vec::new();
     };
     let address = |balancer: &LoadBalancer, id: &ResourceId| {
-        let mut all = balancer.frontends.iter();
-        let own = all.find(|f| f.name.eq_ignore_ascii_case(id.name()));
+        let own = part::named(&balancer.frontends, id.name());
         own.map(|frontend| frontend.address.clone())
     };
     let moves = |id: &ResourceId| address(before, id) != address(after, id);
     let stands = |rule: &Rule| {
-        let mut all = found.rules.iter();
-        all.any(|r| r.name.eq_ignore_ascii_case(&rule.name) && r.frontend == rule.frontend)
+        let there = part::named(&found.rules, &rule.name);
+        there.is_some_and(|there| there.frontend == rule.frontend)
     };
     let lost = after.rules.iter().filter(|rule| rule.frontend.as_ref().is_some_and(moves));
     let lost = lost.filter(|rule| !stands(rule));
@@ -259,11 +260,11 @@ fn missing(wanted: &LoadBalancer, made: &LoadBalancer) -> BTreeSet<Part> {
         let name = id?.name();
         (*id? == wanted.id.child(child, name)).then_some(())?;
         let there = match kind {
-            "frontend" => made.frontends.iter().any(|f| f.name.eq_ignore_ascii_case(name)),
-            "pool" => made.pools.iter().any(|f| f.name.eq_ignore_ascii_case(name)),
-            _ => made.probes.iter().any(|f| f.name.eq_ignore_ascii_case(name)),
+            "frontend" => part::named(&made.frontends, name).is_some(),
+            "pool" => part::named(&made.pools, name).is_some(),
+            _ => part::named(&made.probes, name).is_some(),
         };
-        (!there).then(|| name.to_lowercase())
+        (!there).then(|| folded(name))
     };
     let mut names: BTreeSet<(&'static str, String)> = BTreeSet::new();
     for rule in &made.rules {
@@ -274,7 +275,7 @@ fn missing(wanted: &LoadBalancer, made: &LoadBalancer) -> BTreeSet<Part> {
         names.extend(pool.map(|name| ("pool", name)));
         names.extend(probe.map(|name| ("probe", name)));
     }
-    let is_named = |kind: &'static str, name: &str| names.contains(&(kind, name.to_lowercase()));
+    let is_named = |kind: &'static str, name: &str| names.contains(&(kind, folded(name)));
     let put = |missing: &mut BTreeSet<Part>, kind: &'static str, name: &Arc<str>| {
         if is_named(kind, name) {
             missing.insert(Part { kind, name: name.clone() });

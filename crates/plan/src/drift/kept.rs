@@ -11,12 +11,13 @@
 use super::{Confirmed, Parts, overlay, parts};
 use model::ResourceId;
 use model::drift::{Drift, Part};
+use model::ledger::DRIFT_BYTES;
 use model::plan::{Action, Change};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What is noted at most, in bytes: it stands beside the destinations of the ledger.
-const MOST: usize = 100_000;
+/// Bytes that a part and its resource take in JSON beside their names.
+const MARKS: usize = 12;
 /// The mark of a part that is to be gone.
 const GONE: &str = "-";
 
@@ -67,8 +68,8 @@ impl Kept {
                 None => self.0.get(id).and_then(|known| known.get(&name)).cloned(),
             };
             let Some(mark) = mark else { continue };
-            bytes += id.len() + name.len() + mark.len();
-            if bytes > MOST {
+            bytes += id.len() + name.len() + mark.len() + MARKS;
+            if bytes > DRIFT_BYTES {
                 break;
             }
             kept.0.entry(id.to_owned()).or_default().insert(name, mark);
@@ -146,6 +147,25 @@ mod tests {
         for odd in ["", "[]", "{\"a\": 1}", "what"] {
             assert_eq!(Kept::read(odd), Kept::default(), "{odd}");
         }
+    }
+
+    #[test]
+    fn what_has_no_room_in_the_ledger_is_not_noted() {
+        let part = Part { kind: "rule", name: Arc::from("a-TCP-80") };
+        let of = |n: u32| ResourceId::new(format!("/subscriptions/s/loadBalancers/lb{n:06}"));
+        let drift = |n: u32| Drift {
+            target: of(n),
+            part: part.clone(),
+            departure: model::drift::Departure::Gone,
+            services: BTreeSet::new(),
+        };
+        let drifts: Vec<Drift> = (0..3_000).map(drift).collect();
+        let marks = BTreeMap::from([(text(&part), "00".to_owned())]);
+        let noted = |n: u32| (of(n).as_str().to_owned(), marks.clone());
+        let known = Kept((0..3_000).map(noted).collect());
+        assert!(known.encode().len() > DRIFT_BYTES);
+        let kept = known.noted(&drifts, &[]).encode().len();
+        assert!(kept <= DRIFT_BYTES && kept > DRIFT_BYTES * 9 / 10, "{kept}");
     }
 
     #[test]

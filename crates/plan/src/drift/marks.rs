@@ -2,21 +2,14 @@
 //! and would never write them again; who remembers that it had them knows better.
 
 use super::Confirmed;
-use crate::own;
+use crate::own::tags::{self, is_name_of};
 use model::azure::Tags;
 use model::plan::{Action, Change, Resource};
 use model::{Plan, ResourceId, ServiceUid, World};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Whether a tag's key is one of ours, or of the Go cloud provider's older releases.
-fn is_mark(key: &str) -> bool {
-    let key = key.to_lowercase();
-    let made = key.starts_with("k8s-azure-") || key.starts_with("kubernetes-");
-    made || key == "service" || key == own::UID
-}
-
-fn tags(resource: &Resource) -> Option<&Tags> {
+fn tags_of(resource: &Resource) -> Option<&Tags> {
     match resource {
         Resource::PublicIp(r) => r.tags.as_ref(),
         Resource::PrivateLinkService(r) => r.tags.as_ref(),
@@ -24,22 +17,15 @@ fn tags(resource: &Resource) -> Option<&Tags> {
     }
 }
 
-/// Marks that a resource had and has not any more; none of one that carries another cluster's UID
-/// by now.
+/// Marks that a resource had and has not any more.
 fn lost<'a>(ours: &'a Resource, found: &Resource) -> Vec<(&'a Arc<str>, &'a Arc<str>)> {
-    let there = tags(found);
-    let uid = there.and_then(|tags| model::azure::tag(tags, own::UID));
-    if uid.is_some() && uid != tags(ours).and_then(|tags| model::azure::tag(tags, own::UID)) {
-        return Vec::new();
-    }
-    let had = tags(ours).into_iter().flatten().filter(|(key, _)| is_mark(key));
-    had.filter(|(key, _)| there.is_none_or(|tags| model::azure::tag(tags, key).is_none())).collect()
+    tags::lost(tags_of(ours), tags_of(found))
 }
 
 /// Resources that have lost marks since we left them.
 #[must_use]
 pub fn unmarked(confirmed: &Confirmed, world: &World) -> BTreeSet<ResourceId> {
-    let marked = confirmed.resources.iter().filter(|(_, ours)| tags(ours).is_some());
+    let marked = confirmed.resources.iter().filter(|(_, ours)| tags_of(ours).is_some());
     let unmarked = marked.filter(|(id, ours)| {
         world.azure.find(id).is_some_and(|found| !lost(ours, &found).is_empty())
     });
@@ -93,9 +79,6 @@ fn mark(resource: &mut Resource, lost: &[(&Arc<str>, &Arc<str>)]) {
 fn causes(world: &World, lost: &[(&Arc<str>, &Arc<str>)]) -> BTreeSet<ServiceUid> {
     let names = || lost.iter().flat_map(|(_, value)| value.split(',').map(str::trim));
     let services = world.kubernetes.services.values();
-    let named = services.filter(|s| {
-        let name = s.name.to_string();
-        names().any(|named| named.eq_ignore_ascii_case(&name))
-    });
+    let named = services.filter(|s| names().any(|named| is_name_of(named, &s.name)));
     named.map(|s| s.uid.clone()).collect()
 }

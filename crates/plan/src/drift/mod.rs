@@ -29,7 +29,7 @@ pub use parts::{Parts, parts};
 
 pub use marks::{restore_marks, unmarked};
 
-use crate::own::name::base_of;
+use crate::own::{Base, pod_names};
 use model::drift::{Departure, Drift, DriftedField, Part};
 use model::gateway::{GatewayServices, Locations};
 use model::plan::{Action, Change, Resource};
@@ -282,7 +282,7 @@ fn compare(path: &str, ours: &Value, found: &Value, fields: &mut Vec<DriftedFiel
 /// Finds out whom a part concerns.
 struct Owners<'w> {
     world: &'w World,
-    by_base: Option<BTreeMap<String, ServiceUid>>,
+    by_base: Option<BTreeMap<Base, ServiceUid>>,
 }
 
 impl Owners<'_> {
@@ -296,15 +296,14 @@ impl Owners<'_> {
         if matches!(change.action, Action::UpdateServices(_) | Action::UpdateLocations(_)) {
             let names = tables::services_of(part, values);
             let known = services.keys();
-            let known = known
-                .filter(|uid| names.iter().any(|name| name.eq_ignore_ascii_case(uid.as_str())));
+            let known = known.filter(|uid| names.iter().any(|name| pod_names::is_of(name, uid)));
             return known.cloned().collect();
         }
-        let Some(base) = base_of(&part.name) else { return change.causes.clone() };
+        let Some(base) = Base::of(&part.name) else { return change.causes.clone() };
         let by_base = self.by_base.get_or_insert_with(|| {
-            services.keys().map(|uid| (uid.base_name().to_lowercase(), uid.clone())).collect()
+            services.keys().map(|uid| (Base::of_service(uid), uid.clone())).collect()
         });
-        by_base.get(&base.to_lowercase()).cloned().into_iter().collect()
+        by_base.get(&base).cloned().into_iter().collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Drift in the tables of a Service Gateway.
 
+use crate::own::name::folded;
 use model::drift::Part;
 use model::gateway::{
     Addresses, GatewayService, LocationUpdate, LocationsUpdate, ServiceNames, ServicesUpdate,
@@ -33,7 +34,7 @@ pub(super) fn of_services(tables: &Tables, azure: &Azure, update: &ServicesUpdat
     let delete = update.delete.iter().map(|(name, _)| (name, None));
     let mut pairs = Vec::new();
     for (name, wanted) in put.chain(delete) {
-        let key = name.to_lowercase();
+        let key = folded(name);
         let ours = ours.get(key.as_str()).map(|service| shown(service));
         let found = found.get(key.as_str()).map(|service| shown(service));
         if ours != found && wanted == ours {
@@ -71,7 +72,7 @@ pub(super) fn of_locations(tables: &Tables, azure: &Azure, update: &LocationsUpd
 pub(super) fn made_services(update: &ServicesUpdate) -> BTreeMap<Part, Option<Value>> {
     let put = update.put.iter().map(|p| (&p.service.name, Some(shown(&p.service))));
     let rows = put.chain(update.delete.iter().map(|(name, _)| (name, None)));
-    let part = |name: &str| Part { kind: SERVICE, name: Arc::from(name.to_lowercase()) };
+    let part = |name: &str| Part { kind: SERVICE, name: Arc::from(folded(name)) };
     rows.map(|(name, value)| (part(name), value)).collect()
 }
 
@@ -169,7 +170,7 @@ pub(super) fn named_and_gone(
     let Some(found) = azure.gateway_services.known() else { return Vec::new() };
     let rows = update.locations.iter().flat_map(|at| &at.addresses);
     let named: BTreeSet<String> =
-        rows.flat_map(|(_, names)| names.iter()).map(|name| name.to_lowercase()).collect();
+        rows.flat_map(|(_, names)| names.iter()).map(|name| folded(name)).collect();
     let lost = |part: &&Part| part.kind == SERVICE && !found.contains_key(&part.name);
     parts.iter().filter(lost).filter(|part| named.contains(&*part.name)).cloned().collect()
 }
@@ -181,7 +182,7 @@ pub(super) fn note_services(tables: &mut Tables, azure: &Azure, update: &Service
     };
     let put = update.put.iter().map(|p| &p.service.name);
     for name in put.chain(update.delete.iter().map(|(name, _)| name)) {
-        let key: Arc<str> = Arc::from(name.to_lowercase());
+        let key: Arc<str> = Arc::from(folded(name));
         match found.get(&key) {
             Some(service) => ours.insert(key, Arc::clone(service)),
             None => ours.remove(&key),

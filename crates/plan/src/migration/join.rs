@@ -87,7 +87,8 @@ pub(super) fn join(
     for change in node_plan.changes.into_iter().chain(pod_plan.changes) {
         changes.entry(change.target.clone()).or_insert(change);
     }
-    let plan = Plan { changes: changes.into_values().collect(), writes, ledger: node_plan.ledger };
+    let changes = changes.into_values().collect();
+    let plan = Plan { changes, writes, ledger: node_plan.ledger, tags: node_plan.tags };
     let both = |a: BTreeSet<_>, b: BTreeSet<_>| a.into_iter().chain(b).collect();
     let report = Report {
         services: services.into_iter().map(|(uid, (_, report))| (uid, Arc::new(report))).collect(),

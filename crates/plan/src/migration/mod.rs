@@ -21,9 +21,8 @@ mod tests;
 mod view;
 
 use crate::Planner;
-use crate::own::Own;
-use crate::own::name;
 use crate::own::other_layout::{self, Leftover};
+use crate::own::{self, Own};
 use model::azure::{LoadBalancer, Sku};
 use model::kubernetes::Backends;
 use model::plan::{Edit, KubernetesWrite, MoveEdit, Object};
@@ -126,7 +125,7 @@ fn former(world: &World, migration: &Migration) -> Policy {
     }
     let balancers = world.azure.balancers.each();
     let ours: Vec<&Arc<LoadBalancer>> = balancers.filter(|b| b.sku == Sku::Standard).collect();
-    let mut rules = ours.iter().flat_map(|b| &b.rules).filter(|r| name::base_of(&r.name).is_some());
+    let mut rules = ours.iter().flat_map(|b| &b.rules).filter(|r| own::is_named_after_one(&r.name));
     let closed = rules.any(|rule| rule.disable_outbound_snat == Some(true));
     let pools = || ours.iter().flat_map(|b| &b.pools);
     let kind = if pools().any(|pool| pool.nics.is_empty() && !pool.addresses.is_empty()) {

@@ -118,7 +118,7 @@ fn leave_out_containers(all: &mut ById<PublicIp>) {
 /// Whether what was refused for a Service or an egress gateway is a resource of container load
 /// balancers. Their public IPs are named after that Service or gateway.
 fn is_of_pods(policy: &Policy, cause: &ServiceUid, id: &ResourceId) -> bool {
-    let name = id.name().to_lowercase();
+    let name = pod_names::of_balancer(id);
     let of = pod_names::of_service(cause);
     pod_names::is_uid(&name)
         || [pod_names::public_ip(&of), pod_names::public_ip_v6(&of)].contains(&name)

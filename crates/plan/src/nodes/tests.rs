@@ -6,7 +6,7 @@ use crate::shape::stage::{change, uid, world};
 use explain::forecast::settle;
 use model::azure::{LoadBalancer, Provisioning, PublicIp};
 use model::kubernetes::{Affinity, Deletion, Service, ServicePort, Wish};
-use model::policy::{Layout, LoadBalancerConfig, Placement};
+use model::policy::Layout;
 use model::world::{Fact, InFlight};
 use model::{Group, Policy, ServiceName, World};
 use proptest::prelude::*;
@@ -153,15 +153,12 @@ fn happen(world: &mut World, policy: &Policy, happening: &Happening) {
 }
 
 fn policy(divided: bool) -> Policy {
-    let config = |name: &str| LoadBalancerConfig {
-        name: name.into(),
-        placement: Placement::Allowed,
-        primary_set: "".into(),
-        services: None,
-        namespaces: None,
-        nodes: None,
+    let several = || {
+        Layout::Several(vec![
+            fixture::load_balancer_config("kubernetes", ""),
+            fixture::load_balancer_config("other", ""),
+        ])
     };
-    let several = || Layout::Several(vec![config("kubernetes"), config("other")]);
     let layout = if divided { several() } else { Layout::Single };
     Policy { private_link_group: Group::new("rg"), layout, ..fixture::policy() }
 }

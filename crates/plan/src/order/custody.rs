@@ -17,7 +17,7 @@ pub(crate) fn may_make_ip<'u>(
     let certain = causes.clone().any(|uid| claimed(uid) && !inherited(uid));
     if !certain {
         let again: Vec<ServiceUid> = causes.filter(|uid| inherited(uid)).cloned().collect();
-        draft.unconfirmed.extend(again);
+        draft.claims.unconfirmed.extend(again);
     }
     certain
 }

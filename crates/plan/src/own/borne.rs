@@ -1,35 +1,60 @@
 //! Names of Services that anything in Azure bears.
 
 use super::name::base_of;
-use super::{base_in, pod_names, public_ips, tags};
-use model::World;
+use super::{Own, base_in, pod_names, public_ips, tags};
+use model::kubernetes::Service;
 use model::world::Fact;
+use model::{Policy, World};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-/// Every name of a Service that is in the name of a resource, in that of a part of one, or in a
-/// tag, whether or not there is such a Service: base names, UIDs, and namespaces with names; lower
-/// case.
+/// The names of a Service that anything in Azure can bear: namespace and name, base name and UID;
+/// lower case.
 #[must_use]
-pub fn names(world: &World) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+pub fn of(service: &Service) -> [Arc<str>; 3] {
+    let (name, uid) = (&service.name, &service.uid);
+    [name.to_string(), uid.base_name(), uid.as_str().to_owned()]
+        .map(|name| Arc::from(name.to_lowercase()))
+}
+
+/// Those of these names of Services, lower case, that are in the name of a resource, in that of a
+/// part of one, or in a tag: base names, UIDs, and namespaces with names. The tag of another
+/// cluster's public IP says nothing: it has Services of equal names. Few names are looked for among
+/// all that stands, so nothing of that is copied.
+#[must_use]
+pub fn among(world: &World, policy: &Policy, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
+    let mut found = BTreeSet::new();
+    if names.is_empty() {
+        return found;
+    }
+    let mut see = |text: &str| {
+        let folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+        let name = match folded {
+            true => names.get(text),
+            false => names.get(text.to_lowercase().as_str()),
+        };
+        found.extend(name.cloned());
+    };
+    let own = Own::new(world, policy);
     for balancer in world.azure.balancers.each() {
         let parts = balancer.frontends.iter().map(|f| &f.name);
         let parts = parts.chain(balancer.rules.iter().map(|r| &r.name));
         let parts = parts.chain(balancer.probes.iter().map(|p| &p.name));
-        names.extend(parts.filter_map(|part| base_of(part)).map(str::to_lowercase));
-        names.insert(pod_names::of_balancer(&balancer.id));
+        parts.filter_map(|part| base_of(part)).for_each(&mut see);
+        see(&pod_names::of_balancer(&balancer.id));
     }
     for ip in public_ips(world) {
-        names.extend(base_in(ip.id.name()).map(str::to_lowercase));
-        names.extend(pod_names::of_ip(&ip.id));
-        names.extend(tags::each_user(ip).map(str::to_lowercase));
+        base_in(ip.id.name()).into_iter().for_each(&mut see);
+        pod_names::of_ip(&ip.id).iter().for_each(|name| see(name));
+        if own.may_be_ours(ip) {
+            tags::each_user(ip).for_each(&mut see);
+        }
     }
     for link in world.azure.private_links.values().flat_map(Fact::each) {
-        names.extend(tags::owner(link).map(str::to_lowercase));
-        let frontends = link.frontends.iter().filter_map(|id| base_of(id.name()));
-        names.extend(frontends.map(str::to_lowercase));
+        tags::owner(link).into_iter().for_each(&mut see);
+        link.frontends.iter().filter_map(|id| base_of(id.name())).for_each(&mut see);
     }
     let registered = world.azure.gateway_services.known().into_iter().flatten();
-    names.extend(registered.map(|(name, _)| name.to_lowercase()));
-    names
+    registered.for_each(|(name, _)| see(name));
+    found
 }

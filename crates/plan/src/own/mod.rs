@@ -17,18 +17,21 @@
 //! # Assumptions
 //! Two clusters that share a resource group in their cloud configs have different cluster names.
 
+mod base;
 pub mod borne;
 pub(crate) mod finalizer;
 pub mod name;
 pub mod other_layout;
+pub mod part;
 pub(crate) mod parts;
 pub mod pod_names;
 pub(crate) mod security_rule;
 pub(crate) mod shell;
 pub mod tags;
 
-pub use crate::tag_keys::UID;
+pub use base::{Base, is_named_after_one};
 
+use crate::tag_keys::UID;
 use model::azure::{FrontendAddress, PrivateLinkService, PublicIp, Tags};
 use model::world::Fact;
 use model::{Group, Policy, ResourceId, ServiceUid, World};
@@ -48,6 +51,17 @@ pub enum Whose {
     /// it may stand on it and is added to its tag, as with the Go cloud provider. Never deleted.
     OtherName,
     /// Another cluster's, or nothing proves that it is not. Never changed, never deleted.
+    Foreign,
+}
+
+/// Whose a part of a resource is, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner<'a> {
+    /// A Service of this cluster's.
+    Ours(&'a ServiceUid),
+    /// That of a Service that is gone: it may be taken away.
+    Orphaned,
+    /// Others', or that of a Service about which nothing is known.
     Foreign,
 }
 
@@ -77,11 +91,9 @@ impl<'w> Own<'w> {
 
     /// Whose a public IP is.
     pub fn public_ip(&self, ip: &PublicIp) -> Whose {
-        let tags = ip.tags.as_ref();
-        let tag = |key| tags.and_then(|t| tags::ours(t, key)).unwrap_or("");
-        let managed = !tag(tags::SERVICE).is_empty();
+        let managed = tags::is_managed(ip);
         let marked = |whose| if managed { whose } else { Whose::Unmarked };
-        match self.mark(tags) {
+        match self.mark(ip.tags.as_ref()) {
             Mark::Ours => return marked(Whose::Ours),
             Mark::Other => return Whose::Foreign,
             Mark::Unproven if self.is_named_after_ours(ip) => return marked(Whose::Ours),
@@ -89,13 +101,26 @@ impl<'w> Own<'w> {
             Mark::None if !managed => return Whose::Unmarked,
             Mark::None => {}
         }
-        let cluster = tag(tags::CLUSTER);
-        let named = cluster.is_empty() || cluster.eq_ignore_ascii_case(&self.policy.cluster);
-        match (self.is_own_group(&ip.id, &self.policy.group), named) {
+        match (self.is_own_group(&ip.id, &self.policy.group), self.is_of_name(ip)) {
             (true, true) => Whose::Ours,
             (true, false) => Whose::OtherName,
             (false, true) if self.is_named_after_ours(ip) => Whose::Ours,
             (false, _) => Whose::Foreign,
+        }
+    }
+
+    /// Whether the tag of a public IP has this cluster's name, or none.
+    fn is_of_name(&self, ip: &PublicIp) -> bool {
+        let cluster = tags::cluster(ip).unwrap_or("");
+        cluster.is_empty() || cluster.eq_ignore_ascii_case(&self.policy.cluster)
+    }
+
+    /// Whether a public IP may be this cluster's, whatever Services it has or had.
+    fn may_be_ours(&self, ip: &PublicIp) -> bool {
+        match self.mark(ip.tags.as_ref()) {
+            Mark::Ours | Mark::Unproven => true,
+            Mark::Other => false,
+            Mark::None => self.is_of_name(ip),
         }
     }
 
@@ -188,7 +213,7 @@ impl<'w> Own<'w> {
     /// Whether a base name or a name is that of a Service of this cluster, or of one that this
     /// process has seen go.
     fn knows(&self, name: &str) -> bool {
-        self.service(name).is_some() || self.world.abandoned.contains(name.to_lowercase().as_str())
+        self.service(name).is_some() || is_abandoned(self.world, name)
     }
 
     /// The Service of this cluster with this base name or name.
@@ -203,6 +228,11 @@ impl<'w> Own<'w> {
         });
         services.get(name.to_lowercase().as_str()).copied()
     }
+}
+
+/// Whether what bears a Service's name may be taken away although no such Service is known.
+pub(crate) fn is_abandoned(world: &World, name: &str) -> bool {
+    world.abandoned.contains(name::folded(name).as_str())
 }
 
 /// The base name of a Service in a public IP's name: at its start, or behind a dash.

@@ -10,11 +10,11 @@ use std::sync::Arc;
 /// Azure allows 80 characters; five are kept for a family's suffix.
 const LENGTH: usize = 75;
 /// Length of a base name.
-pub const BASE: usize = 32;
+const BASE: usize = 32;
 /// Suffix of internal load balancers.
-pub const INTERNAL: &str = "-internal";
+const INTERNAL: &str = "-internal";
 /// Suffix of IPv6 parts.
-pub const IPV6: &str = "-IPv6";
+const IPV6: &str = "-IPv6";
 
 /// The load balancer of the single layout.
 #[must_use]
@@ -43,6 +43,21 @@ pub fn balancers(policy: &Policy) -> impl Iterator<Item = String> {
     bases.into_iter().flat_map(|base| Exposure::ALL.map(|exposure| balancer_of(base, exposure)))
 }
 
+/// Whether two names mean one thing: letter case does not count, as it does not in Azure.
+pub(crate) fn is_one(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other)
+}
+
+/// A name as a key of a map: two that mean one thing are one key.
+pub(crate) fn folded(name: &str) -> String {
+    name.to_lowercase()
+}
+
+/// Whether a load balancer has a name that the layout gives one, but for those of node sets.
+pub(crate) fn is_balancer(policy: &Policy, found: &str) -> bool {
+    balancers(policy).any(|name| is_one(&name, found))
+}
+
 /// The configuration or node set that a load balancer is called after; `None` where it is not of
 /// this exposure.
 #[must_use]
@@ -53,6 +68,29 @@ pub fn set_of(balancer: &str, exposure: Exposure) -> Option<&str> {
         Exposure::Public => (!is_internal).then_some(balancer),
         Exposure::Internal => is_internal.then_some(set),
     }
+}
+
+/// The exposure that the name of a load balancer tells.
+pub(crate) fn exposure_of(balancer: &ResourceId) -> Exposure {
+    match set_of(balancer.name(), Exposure::Internal) {
+        Some(_) => Exposure::Internal,
+        None => Exposure::Public,
+    }
+}
+
+/// The load balancer of the other exposure that the same NICs are behind.
+pub(crate) fn counterpart(balancer: &ResourceId) -> ResourceId {
+    let text = balancer.as_str();
+    match text.strip_suffix(INTERNAL) {
+        Some(base) => ResourceId::new(base),
+        None => ResourceId::new(format!("{text}{INTERNAL}")),
+    }
+}
+
+/// The family that the name of a pool of ours tells.
+#[must_use]
+pub fn family_of_pool(pool: &str) -> Family {
+    if pool.ends_with(IPV6) { Family::V6 } else { Family::V4 }
 }
 
 /// The cluster's pool of a family; IPv6 has its suffix on single-stack Services, too.
@@ -72,6 +110,11 @@ pub fn is_pool(cluster: &str, name: &str) -> bool {
         (suffix.eq_ignore_ascii_case(IPV6) && base.eq_ignore_ascii_case(cluster)).then_some(())
     };
     name.eq_ignore_ascii_case(cluster) || of_v6().is_some()
+}
+
+/// The family of a pool, where it is the cluster's.
+pub(crate) fn pool_family(cluster: &str, name: &str) -> Option<Family> {
+    Family::ALL.into_iter().find(|family| is_one(&pool(cluster, *family), name))
 }
 
 /// The pool that a switch of the cluster's pool goes over; no Service's own pool has an underscore
@@ -96,6 +139,11 @@ pub fn local_pool(service: &ServiceName, family: Family) -> String {
         Family::V4 => name,
         Family::V6 => format!("{name}-ipv6"),
     }
+}
+
+/// Whether a pool has the name of one that a Service has to itself.
+pub(crate) fn is_local_pool(service: &ServiceName, name: &str) -> bool {
+    Family::ALL.iter().any(|family| is_one(&local_pool(service, *family), name))
 }
 
 /// The suffix of a Service's IPv6 parts: only dual-stack Services need one.
@@ -124,6 +172,11 @@ pub fn frontend(intent: &Intent, family: Family) -> String {
         None => joined(&[&*intent.base]),
     };
     name + suffix(intent, family)
+}
+
+/// The family for which a Service has a frontend of this name.
+pub(crate) fn frontend_family(intent: &Intent, name: &str) -> Option<Family> {
+    intent.families.iter().copied().find(|family| is_one(&frontend(intent, *family), name))
 }
 
 /// The pieces one after the other, with room for what a name has behind them. Names are made by the
@@ -194,7 +247,7 @@ pub fn public_ip(
 }
 
 /// Prefix of the names of all security rules that are ours.
-pub const SECURITY_RULE: &str = "k8s-azure-lb";
+pub(crate) const SECURITY_RULE: &str = "k8s-azure-lb";
 
 /// An allow rule: its name is a digest of what it allows, so that equal rules are one rule.
 #[must_use]
@@ -268,8 +321,7 @@ pub(crate) fn is_for_set(policy: &Policy, balancer: &ResourceId, set: Option<&st
 
 /// The base name at the start of a part's name, if it has the form of one: `a` and 31 hexadecimal
 /// digits, then the end or a dash.
-#[must_use]
-pub fn base_of(name: &str) -> Option<&str> {
+pub(super) fn base_of(name: &str) -> Option<&str> {
     let base = name.get(..BASE)?;
     let digits = base.strip_prefix(['a', 'A'])?;
     let next = name.as_bytes().get(BASE);

@@ -118,7 +118,8 @@ pub(crate) fn is_named(policy: &Policy, found: &str) -> bool {
     let common = Exposure::ALL.map(|e| name::balancer(policy, e));
     let configured: Vec<String> = match policy.over(Backends::Nodes).map(|p| &p.layout) {
         Some(Layout::Several(all)) => {
-            all.iter().flat_map(|c| [c.name.to_string(), format!("{}-internal", c.name)]).collect()
+            let both = |base: &str| Exposure::ALL.map(|e| name::balancer_of(base, e));
+            all.iter().flat_map(|config| both(&config.name)).collect()
         }
         _ => Vec::new(),
     };

@@ -23,6 +23,11 @@ pub fn of_service(uid: &ServiceUid) -> Arc<str> {
     }
 }
 
+/// Whether a name is that of a Service's gateway service, load balancer and pool.
+pub fn is_of(name: &str, uid: &ServiceUid) -> bool {
+    name.eq_ignore_ascii_case(uid.as_str())
+}
+
 /// The name that a load balancer is for, if it is one of ours.
 pub fn of_balancer(id: &ResourceId) -> String {
     id.name().to_lowercase()

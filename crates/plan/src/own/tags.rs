@@ -1,11 +1,11 @@
 //! Tags: ours are set, others' stay.
 
-pub use crate::tag_keys::{CLUSTER, DNS, OWNER, SERVICE};
+pub(super) use crate::tag_keys::{CLUSTER, DNS, OWNER, SERVICE};
 
-use crate::tag_keys::{LEGACY, UID};
+use crate::tag_keys::{LEGACY, UID, is_reserved};
 use model::azure::{PrivateLinkService, PublicIp, Tags};
 use model::{Policy, ServiceName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A tag of ours by its key or the key that older releases used.
@@ -41,6 +41,32 @@ pub fn is_name_of(name: &str, service: &ServiceName) -> bool {
     })
 }
 
+/// The Service that a tag names.
+pub(crate) fn service(user: &str) -> Option<ServiceName> {
+    let (namespace, name) = user.split_once('/')?;
+    Some(ServiceName::new(namespace, name))
+}
+
+/// The Services that a public IP's tag names.
+pub(crate) fn services(ip: &PublicIp) -> impl Iterator<Item = ServiceName> {
+    each_user(ip).filter_map(service)
+}
+
+/// Whether a public IP's tag names a Service.
+pub(crate) fn names(ip: &PublicIp, service: &ServiceName) -> bool {
+    each_user(ip).any(|user| is_name_of(user, service))
+}
+
+/// Whether a public IP's tag names any other Service.
+pub(crate) fn names_another(ip: &PublicIp, service: &ServiceName) -> bool {
+    each_user(ip).any(|user| !is_name_of(user, service))
+}
+
+/// Whether the Service that set a public IP's DNS label is none of these.
+pub(crate) fn is_label_left(ip: &PublicIp, users: &[&str]) -> bool {
+    dns_owner(ip).is_some_and(|owner| !users.iter().any(|user| user.eq_ignore_ascii_case(owner)))
+}
+
 /// Whether a public IP's tag names this Service, letter by letter, and no other.
 pub fn names_only(ip: &PublicIp, service: &ServiceName) -> bool {
     let is_it = |user: &str| {
@@ -70,8 +96,80 @@ fn of<'a>(ip: &'a PublicIp, key: &str) -> Option<&'a str> {
     ip.tags.as_ref().and_then(|tags| ours(tags, key))
 }
 
+/// Whether a key is that of a tag by which we know what is ours, or of one that the Go cloud
+/// provider's older releases wrote.
+fn is_mark(key: &str) -> bool {
+    let key = key.to_lowercase();
+    let made = key.starts_with("k8s-azure-") || key.starts_with("kubernetes-");
+    made || key == "service" || key == UID
+}
+
+/// Tags by which we know what is ours that a resource had and has not any more; none of one that
+/// carries another cluster's UID by now.
+pub(crate) fn lost<'a>(
+    had: Option<&'a Tags>,
+    there: Option<&Tags>,
+) -> Vec<(&'a Arc<str>, &'a Arc<str>)> {
+    if cluster_uid(there).is_some() && cluster_uid(there) != cluster_uid(had) {
+        return Vec::new();
+    }
+    let had = had.into_iter().flatten().filter(|(key, _)| is_mark(key));
+    had.filter(|(key, _)| there.is_none_or(|tags| model::azure::tag(tags, key).is_none())).collect()
+}
+
+/// The UID of the cluster that made a resource.
+fn cluster_uid(tags: Option<&Tags>) -> Option<&str> {
+    tags.and_then(|tags| model::azure::tag(tags, UID))
+}
+
+/// The tags of a public IP that is made for a Service.
+pub(crate) fn of_public_ip(policy: &Policy, service: &ServiceName) -> Tags {
+    let service = (Arc::from(SERVICE), Arc::from(service.to_string()));
+    BTreeMap::from([service, (Arc::from(CLUSTER), Arc::clone(&policy.cluster))])
+}
+
+/// The tags of a public IP of ours that has these, with those that the Service which holds it first
+/// wants on it.
+pub(crate) fn wished(present: Option<&Tags>, policy: &Policy, wished: &Tags) -> Option<Tags> {
+    let mut present = present.cloned();
+    present.iter_mut().for_each(renew);
+    merged(present.as_ref(), policy, wished, &[SERVICE, CLUSTER, DNS])
+}
+
+/// The tags of the Private Link Service of a Service.
+pub(crate) fn of_private_link(
+    present: Option<&Tags>,
+    policy: &Policy,
+    owner: &ServiceName,
+) -> Option<Tags> {
+    let owner = (Arc::from(OWNER), Arc::from(owner.to_string()));
+    let more = BTreeMap::from([owner, (Arc::from(CLUSTER), Arc::clone(&policy.cluster))]);
+    merged(present, policy, &more, &[])
+}
+
+/// Has the tag of a public IP name these Services, comma-separated.
+pub(crate) fn set_users(ip: &mut PublicIp, users: &str) {
+    set(ip.tags.get_or_insert_default(), SERVICE, users);
+}
+
+/// Notes who set the DNS label of a public IP.
+pub(crate) fn set_dns_owner(ip: &mut PublicIp, service: &ServiceName) {
+    set(ip.tags.get_or_insert_default(), DNS, &service.to_string());
+}
+
+/// Forgets who set the DNS label of a public IP.
+pub(crate) fn clear_dns_owner(ip: &mut PublicIp) {
+    ip.tags.iter_mut().for_each(|tags| clear(tags, DNS));
+}
+
+/// Makes a public IP the cluster's, and that of these Services, comma-separated.
+pub fn adopt(ip: &mut PublicIp, policy: &Policy, users: &str) {
+    set_users(ip, users);
+    set(ip.tags.get_or_insert_default(), CLUSTER, &policy.cluster);
+}
+
 /// Gives what older releases wrote its present keys: where `systemTags` are set the old ones go.
-pub fn renew(tags: &mut Tags) {
+fn renew(tags: &mut Tags) {
     for (key, _) in LEGACY {
         if model::azure::tag(tags, key).is_none()
             && let Some(value) = ours(tags, key).map(str::to_owned)
@@ -82,17 +180,33 @@ pub fn renew(tags: &mut Tags) {
 }
 
 /// Sets a tag, keeping the letters of the key that is there.
-pub fn set(tags: &mut Tags, key: &str, value: &str) {
+pub(super) fn set(tags: &mut Tags, key: &str, value: &str) {
     let there = tags.keys().find(|k| k.eq_ignore_ascii_case(key)).cloned();
     tags.insert(there.unwrap_or_else(|| Arc::from(key)), Arc::from(value));
 }
 
 /// Removes a tag, by its key or the key that older releases used.
-pub fn clear(tags: &mut Tags, key: &str) {
+fn clear(tags: &mut Tags, key: &str) {
     let legacy = LEGACY.iter().find(|(current, _)| *current == key).map(|(_, legacy)| *legacy);
     tags.retain(|k, _| {
         !k.eq_ignore_ascii_case(key) && !legacy.is_some_and(|l| k.eq_ignore_ascii_case(l))
     });
+}
+
+/// Whether a tag is one of those that annotations have set, and neither the annotation nor the
+/// config asks for it any more. With `systemTags` these alone say what goes, as with the Go cloud
+/// provider.
+pub(crate) fn is_outlived(
+    key: &str,
+    set: &BTreeSet<Arc<str>>,
+    policy: &Policy,
+    annotated: &BTreeMap<Arc<str>, Arc<str>>,
+) -> bool {
+    let mut wanted = annotated.keys().chain(policy.tags.keys());
+    policy.system_tags.is_none()
+        && set.contains(key.to_lowercase().as_str())
+        && !is_reserved(key)
+        && !wanted.any(|wanted| wanted.eq_ignore_ascii_case(key))
 }
 
 /// The tags of a load balancer or of the security group. Where the config has no tags they are left
@@ -108,7 +222,7 @@ pub fn configured(present: Option<&Tags>, policy: &Policy) -> Option<Tags> {
 
 /// The tags of a resource after ours are set: `more`, then those of the config, which win. Where
 /// `systemTags` is configured, tags that are neither wanted nor protected by it go.
-pub fn merged(
+fn merged(
     present: Option<&Tags>,
     policy: &Policy,
     more: &BTreeMap<Arc<str>, Arc<str>>,

@@ -1,8 +1,7 @@
-use super::tags;
-use super::{Own, UID, Whose};
+use super::{Own, UID, Whose, borne, tags};
 use model::azure::{PrivateLinkService, Provisioning, PublicIp, Rest, Tags};
 use model::{Group, Policy, ServiceUid, World};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const MINE: &str = "11111111-0000-4000-8000-000000000000";
@@ -127,6 +126,28 @@ fn a_service_that_was_seen_to_go_is_one_of_ours() {
     assert_eq!(Own::new(&world, &policy).public_ip(&it), Whose::Foreign);
     world.abandoned.insert(gone.as_str().into());
     assert_eq!(Own::new(&world, &policy).public_ip(&it), Whose::Ours);
+}
+
+/// It has a Service of that name, too.
+#[test]
+fn what_is_another_clusters_bears_no_name_of_ours() {
+    let (policy, mut world) = (fixture::policy(), world(Some(MINE)));
+    let other = (tags::CLUSTER, "other");
+    for (pairs, bears) in [
+        (vec![WEB, CLUSTER], true),
+        (vec![WEB], true),
+        (vec![WEB, other], false),
+        (vec![WEB, CLUSTER, (UID, THEIRS)], false),
+        (vec![WEB, other, (UID, MINE)], true),
+    ] {
+        let ip = Arc::new(ip(&policy, "rg", "named", &pairs));
+        let known = model::world::Fact::Known(BTreeMap::from([(ip.id.clone(), ip)]));
+        world.azure.public_ips = BTreeMap::from([(policy.group.clone(), known)]);
+        let asked = BTreeSet::from([Arc::from("default/web"), Arc::from("default/we")]);
+        let found = borne::among(&world, &policy, &asked);
+        assert_eq!(found.contains("default/web"), bears, "{pairs:?}");
+        assert!(!found.contains("default/we"), "{pairs:?}");
+    }
 }
 
 #[test]

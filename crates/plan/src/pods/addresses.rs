@@ -72,7 +72,7 @@ pub(super) fn plan(
     let action = Action::UpdateLocations(call.update(tracker));
     let change = Change::new(target.clone(), action, causes, Vec::new());
     // Pods come and go all the time: a Service stays programmed while its addresses follow.
-    draft.changes.insert(target, change);
+    draft.steps.changes.insert(target, change);
 }
 
 /// Gateway services that are being registered, changed or taken away: whether there is one to have

@@ -3,7 +3,7 @@
 use crate::ask::container::{ContainerIntent, ContainerPort};
 use crate::draft::Draft;
 use crate::own::pod_names::{self, FRONTEND};
-use crate::own::tags;
+use crate::own::{part, tags};
 use crate::shape::balancer::fresh;
 use crate::shape::pool;
 use crate::shape::rule::is_same;
@@ -42,7 +42,7 @@ pub(super) fn wanted(
 }
 
 fn ensure_frontend(frontends: &mut Vec<Frontend>, ip: ResourceId) {
-    frontends.retain(|f| f.name.eq_ignore_ascii_case(FRONTEND));
+    frontends.retain(|f| part::is_called(f, FRONTEND));
     let address = FrontendAddress::Public(ip);
     match frontends.first_mut() {
         Some(frontend) => frontend.address = address,
@@ -56,7 +56,7 @@ fn ensure_frontend(frontends: &mut Vec<Frontend>, ip: ResourceId) {
 }
 
 fn ensure_pool(pools: &mut Vec<Pool>, name: &str) {
-    pools.retain(|p| p.name.eq_ignore_ascii_case(name));
+    pools.retain(|p| part::is_called(p, name));
     if pools.is_empty() {
         pools.push(pool::empty(name));
     }
@@ -72,7 +72,7 @@ fn ensure_rules(
     let mut coming: Vec<Rule> =
         intent.ports.iter().map(|port| rule(port, intent, frontend, pool)).collect();
     old.retain_mut(|there| {
-        let at = coming.iter().position(|rule| rule.name.eq_ignore_ascii_case(&there.name));
+        let at = part::place(&coming, &there.name);
         let Some(at) = at else { return false };
         let wanted = coming.remove(at);
         // An absent distribution is the default.

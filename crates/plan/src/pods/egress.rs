@@ -5,6 +5,7 @@
 use super::registry::Registry;
 use super::{obstacles, public_ip, until};
 use crate::draft::Draft;
+use crate::own::name::folded;
 use crate::own::pod_names;
 use crate::own::tags;
 use crate::pods::table::{DiffTracker, hosted, is_alive};
@@ -186,7 +187,7 @@ fn candidates(
     let nats = draft.world.azure.nat_gateways.known().into_iter().flatten();
     let ours =
         nats.filter(|(id, nat)| nat.gateway.as_ref() == Some(&gateway) && !others.contains(id));
-    let named = ours.map(|(id, _)| Arc::from(id.name().to_lowercase()));
+    let named = ours.map(|(id, _)| Arc::from(folded(id.name())));
     members
         .keys()
         .cloned()

@@ -51,13 +51,13 @@ pub(super) fn conclude(
             let uncertain = pod.custody == Custody::Inherited && groups.unconfirmed.contains(own);
             let unmarked = !claimed || !pod.marks.contains(own);
             if uncertain || unmarked || (pod.marks != marks && !writing) {
-                draft.writes.push(write(pod, FinalizerPurpose::Claim, marks));
+                draft.steps.writes.push(write(pod, FinalizerPurpose::Claim, marks));
             }
         } else if !usable && claimed && !writing && is_drained(pod, tracker, groups) {
-            draft.writes.push(write(pod, FinalizerPurpose::Release, BTreeSet::new()));
+            draft.steps.writes.push(write(pod, FinalizerPurpose::Release, BTreeSet::new()));
         }
     }
-    draft.pods = findings;
+    draft.told.pods = findings;
 }
 
 /// Whether nothing in Azure waits for this Pod to be let go any more.

@@ -29,7 +29,7 @@ pub(super) fn conclude(draft: &mut Draft<'_>, memory: &Memory) {
             Others::Over => {}
         }
     }
-    draft.writes.extend(writes);
+    draft.steps.writes.extend(writes);
 }
 
 /// While the table is not known gates open only because the time allowed is over.
@@ -41,7 +41,7 @@ pub(super) fn conclude_blind(draft: &mut Draft<'_>) {
     let pods = world.kubernetes.gated_pods.values();
     let late = pods.filter(|pod| pod.others == Others::Hold && pod.gate == Gate::Shut);
     let late = late.filter(|pod| world.overdue.contains(&pod.uid));
-    draft.writes.extend(late.map(|pod| {
+    draft.steps.writes.extend(late.map(|pod| {
         let message = "the tables of the Service Gateway could not be read within the time allowed";
         gate::write(pod, GateReason::TimedOut, message)
     }));

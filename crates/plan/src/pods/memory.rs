@@ -164,7 +164,7 @@ impl Memory {
                 Stance::Container(_) => {
                     case.waits.is_empty()
                         && is_claimed(draft.policy, case.service)
-                        && !draft.unconfirmed.contains(uid)
+                        && !draft.claims.unconfirmed.contains(uid)
                 }
                 Stance::Frozen(_) => true,
                 Stance::Wanted(_) | Stance::Leaving => false,

@@ -81,7 +81,7 @@ pub(crate) fn plan(
     }
     targets::resolve(&mut draft, memory, &names);
     complain(&mut draft, memory, &names);
-    draft.holders = memory.tracker.holders();
+    draft.told.holders = memory.tracker.holders();
     let registrations = draw(&mut draft, memory, &names);
     gates::conclude(&mut draft, memory);
     let closing = memory.close(&draft, &registrations);
@@ -164,11 +164,11 @@ fn note_missing(draft: &mut Draft<'_>, need: Need) {
     match draft.world.azure.answered(&need) {
         Fact::Known(()) => {}
         Fact::Unknown => {
-            draft.needs.insert(need);
+            draft.steps.needs.insert(need);
         }
         Fact::Unreadable(why) => {
             let (rule, key) = ("ServiceGatewayUnreadable", need.to_string());
-            draft.findings.push(Finding::refusal(rule, &key, &why, UNREADABLE));
+            draft.told.findings.push(Finding::refusal(rule, &key, &why, UNREADABLE));
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::ask::rules::{
     FindingRule, TARGET_PORT_SHARED, TARGET_PORT_UNKNOWN, TARGET_PORTS_DIFFER,
 };
 use crate::draft::{Draft, Stance};
-use crate::own::pod_names;
+use crate::own::{part, pod_names};
 use model::azure::rule_protocol;
 use model::report::{Finding, Wait};
 use model::{Protocol, ServiceUid};
@@ -65,8 +65,7 @@ fn standing(draft: &Draft<'_>, name: &str, port: &NamedPort) -> Option<u16> {
     let title = pod_names::rule(port.protocol, port.port);
     let protocol = rule_protocol(port.protocol);
     let mut rules = draft.container(name)?.rules.iter();
-    let rule =
-        rules.find(|rule| rule.name.eq_ignore_ascii_case(&title) && rule.protocol == protocol)?;
+    let rule = rules.find(|rule| part::is_called(*rule, &title) && rule.protocol == protocol)?;
     Some(rule.backend_port)
 }
 

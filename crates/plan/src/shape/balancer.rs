@@ -16,8 +16,9 @@ use crate::claim::placement::Assignment;
 use crate::claim::{contest, limit};
 use crate::draft::{Draft, Traces};
 use crate::order::moving::Movers;
+use crate::own::Base;
 use crate::own::finalizer::is_claimed;
-use crate::own::name::{self, is_of};
+use crate::own::name::{self, is_of, is_one};
 use crate::own::parts::{Share, View};
 use crate::own::shell::is_shell;
 use crate::own::tags;
@@ -161,11 +162,11 @@ pub(crate) fn plan(
     if ours && !draft.basics.contains(id) {
         let ways = bridge::transition_pools(draft, &after, seats);
         let draining = pool::ensure(draft, &mut after, seats, &seated);
-        draft.draining.get_or_insert_default().extend(draining);
+        draft.told.draining.get_or_insert_default().extend(draining);
         bridge::lead(draft, &mut after, seats, ways);
         unserved::note(draft, &after, seats, &seated);
         let nodes = pool::count(seats);
-        draft.findings.extend(limit::crowded(draft, &after, nodes));
+        draft.told.findings.extend(limit::crowded(draft, &after, nodes));
         after.tags = tags::shared(after.tags.as_ref(), draft.policy);
     }
     conclude(draft, seats, after, &coming);
@@ -218,14 +219,14 @@ fn fate(draft: &Draft<'_>, seats: &Assignment, parts: Share<'_>) -> Fate {
 /// Takes out what belongs to Services that leave; a frontend whose address is still open in the
 /// security group stays until it is closed.
 fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) {
-    let mut leaving: BTreeMap<String, Option<ServiceUid>> = BTreeMap::new();
+    let mut leaving: BTreeMap<Base, Option<ServiceUid>> = BTreeMap::new();
     let mut inherits = false;
     for parts in build.view().shares() {
         match fate(draft, build.seats, parts) {
             Fate::Stays => continue,
             Fate::Outlives => {}
             Fate::Goes(uid) => {
-                leaving.extend(name::base_of(parts.part).map(|base| (base.to_lowercase(), uid)));
+                leaving.extend(Base::of(parts.part).map(|base| (base, uid)));
             }
         }
         inherits = true;
@@ -236,16 +237,16 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
     }
     let group = draft.policy.security_group_id();
     let mut gone = BTreeSet::new();
-    let bases: BTreeSet<String> = leaving.keys().cloned().collect();
-    let leaves =
-        |rule: &str| name::base_of(rule).is_some_and(|base| bases.contains(&base.to_lowercase()));
-    for (base, uid) in leaving {
+    let bases: BTreeSet<Base> = leaving.keys().cloned().collect();
+    let leaves = |rule: &str| Base::of(rule).is_some_and(|base| bases.contains(&base));
+    for (of, uid) in leaving {
+        let base = of.as_str();
         let inherited = |f: &&Frontend| contest::is_inherited(draft, build.seats, &f.name);
-        let led = build.view().led_by(&base).into_iter().filter(inherited);
-        let mut stands = build.view().frontends_of(&base).into_iter().chain(led);
+        let led = build.view().led_by(base).into_iter().filter(inherited);
+        let mut stands = build.view().frontends_of(base).into_iter().chain(led);
         let is_held =
             stands.any(|f| address_of(draft, f).is_some_and(|address| open.contains(&address)));
-        if build.has_traces(&base)
+        if build.has_traces(base)
             && let Some(case) = uid.as_ref().and_then(|uid| draft.cases.get_mut(uid))
         {
             case.traces = Traces::Some;
@@ -255,19 +256,17 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
             if let Some(uid) = &uid {
                 draft.wait(uid, wait);
             }
-        } else if let Some(link) = build
-            .link_to_lose(&base, |_| true)
-            .or_else(|| build.inherited_link(draft, &base, leaves))
+        } else if let Some(link) =
+            build.link_to_lose(base, |_| true).or_else(|| build.inherited_link(draft, base, leaves))
         {
             if let Some(uid) = &uid {
                 draft.wait(uid, Wait::Resource { id: link, until: Until::Gone });
             }
         } else {
-            gone.insert(base);
+            gone.insert(of);
         }
     }
-    let of_gone =
-        |name: &str| name::base_of(name).is_some_and(|base| gone.contains(&base.to_lowercase()));
+    let of_gone = |name: &str| Base::of(name).is_some_and(|base| gone.contains(&base));
     build.after.edit(|after| {
         after.rules.retain(|r| !of_gone(&r.name));
         after.probes.retain(|p| !of_gone(&p.name));
@@ -297,7 +296,7 @@ fn seat(
     let mut ready: Vec<(Family, Option<Frontend>, Arc<str>)> = Vec::new();
     let (mut waiting, mut late) = (false, false);
     for &family in &intent.families {
-        if draft.is_recreated(uid, family) {
+        if draft.claims.is_recreated(uid, family) {
             continue;
         }
         let Build { seats, movers, drafted, .. } = &*build;
@@ -337,7 +336,7 @@ fn seat(
         return false;
     }
     let any = !ready.is_empty();
-    let stale = |name: &str| !ready.iter().any(|(_, _, wanted)| same(wanted, name));
+    let stale = |name: &str| !ready.iter().any(|(_, _, wanted)| is_one(wanted, name));
     let leaves = |rule: &str| is_of(rule, &intent.base) && build.leads(rule, stale);
     let link = || {
         let own = build.link_to_lose(&intent.base, stale);
@@ -392,8 +391,8 @@ fn place(
     // While one family's frontend is not known yet, its parts stay as they are.
     if !waiting {
         let own = |name: &str| is_of(name, &intent.base);
-        let wants_rule = |name: &str| rules.iter().any(|wanted| same(&wanted.name, name));
-        let wants_probe = |name: &str| probes.iter().any(|wanted| same(&wanted.name, name));
+        let wants_rule = |name: &str| rules.iter().any(|wanted| is_one(&wanted.name, name));
+        let wants_probe = |name: &str| probes.iter().any(|wanted| is_one(&wanted.name, name));
         let view = body.view();
         let stale = view.rules_of(&intent.base).iter().any(|r| !wants_rule(&r.name))
             || view.probes_of(&intent.base).iter().any(|p| !wants_probe(&p.name));
@@ -409,7 +408,7 @@ fn place(
     if !waiting {
         // Its rules lead elsewhere by now; other Services' may not.
         let view = body.view();
-        let stale = |f: &&&Frontend| !frontends.iter().any(|wanted| same(wanted, &f.name));
+        let stale = |f: &&&Frontend| !frontends.iter().any(|wanted| is_one(wanted, &f.name));
         let own = view.frontends_of(&intent.base);
         let unused = own.iter().filter(stale).filter(|f| !view.is_used(&f.name));
         let unused: BTreeSet<Arc<str>> = unused.map(|f| Arc::clone(&f.name)).collect();
@@ -421,14 +420,10 @@ fn place(
     build.room.change(&intent.name.namespace, had, has);
 }
 
-fn same(a: &str, b: &str) -> bool {
-    a.eq_ignore_ascii_case(b)
-}
-
 fn drop_unused_shared_probe(balancer: &mut LoadBalancer) {
     let id = balancer.id.child("probes", SHARED_PROBE);
     if !balancer.rules.iter().any(|r| r.probe.as_ref() == Some(&id)) {
-        balancer.probes.retain(|p| !same(&p.name, SHARED_PROBE));
+        balancer.probes.retain(|p| !is_one(&p.name, SHARED_PROBE));
     }
 }
 
@@ -451,7 +446,7 @@ fn conclude(
     let mut waits = Vec::new();
     let lets_go = |b: &Arc<LoadBalancer>| {
         let mut frontends = b.frontends.iter();
-        frontends.any(|f| !after.frontends.iter().any(|kept| same(&kept.name, &f.name)))
+        frontends.any(|f| !after.frontends.iter().any(|kept| is_one(&kept.name, &f.name)))
     };
     // Who waits for an address to be let go does not wait for that as well.
     if others > 0 && !before.as_ref().is_some_and(lets_go) {

@@ -9,7 +9,7 @@ use super::{member, pool};
 use crate::claim::limit;
 use crate::claim::placement::{Assignment, Backends};
 use crate::draft::Draft;
-use crate::own::name as names;
+use crate::own::{name as names, part};
 use crate::standing::pool::{is_preconfigured, kind};
 use model::Family;
 use model::azure::{LoadBalancer, Pool, Sku};
@@ -20,7 +20,7 @@ use model::report::Finding;
 pub(crate) type TransitionPools = Vec<(Family, Pool)>;
 
 fn find<'b>(balancer: &'b LoadBalancer, name: &str) -> Option<&'b Pool> {
-    balancer.pools.iter().find(|p| p.name.eq_ignore_ascii_case(name))
+    part::named(&balancer.pools, name)
 }
 
 /// Finds the families whose rules go over another pool now.
@@ -96,7 +96,7 @@ pub(crate) fn lead(
                 rule.pool = Some(to.clone());
             }
         }
-        let at = balancer.pools.iter().position(|p| p.name.eq_ignore_ascii_case(&over));
+        let at = part::place(&balancer.pools, &over);
         match (bridge, at) {
             (Some(bridge), Some(at)) => balancer.pools[at] = bridge.clone(),
             (Some(bridge), None) => balancer.pools.push(bridge.clone()),
@@ -107,7 +107,7 @@ pub(crate) fn lead(
         }
         if bridge.is_some() {
             let finding = under_way(draft, balancer, &main, &over);
-            draft.findings.push(finding);
+            draft.told.findings.push(finding);
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::claim::contest::{self, Tenancy};
 use crate::claim::holder::{self, Address, Held, Place};
 use crate::draft::Draft;
 use crate::order::moving::{self, Movers};
-use crate::own::name;
+use crate::own::{name, part};
 use crate::standing::frontend::{is_as_asked, is_within, private, status};
 use crate::verdict::Refusal;
 use model::azure::{Allocation, Frontend, FrontendAddress};
@@ -76,7 +76,7 @@ fn public(draft: &Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>)
     let own = balancer.frontend(&name);
     if own.is_none_or(|f| f.address != address)
         && let Some(other) =
-            balancer.frontends_on(id).into_iter().find(|f| !f.name.eq_ignore_ascii_case(&name))
+            balancer.frontends_on(id).into_iter().find(|f| !part::is_called(*f, &name))
         && let Some(wanted) = tenancy(draft, place, intent, other)
     {
         return wanted;
@@ -143,16 +143,11 @@ fn internal(
         Some(Fact::Unreadable(_)) => Vec::new(),
         Some(Fact::Unknown) | None => {
             let need = Need::Subnet(subnet);
-            draft.needs.insert(need.clone());
+            draft.steps.needs.insert(need.clone());
             return Wanted::Wait(Wait::Reading(need));
         }
     };
-    let mut address = pinned.or_else(|| {
-        let had = own.and_then(private).or_else(|| status(draft, intent, family));
-        let had = had.filter(|a| prefixes.iter().any(|p| p.contains(a)));
-        // It stood on another Service's frontend, which stays where it is.
-        had.filter(|a| !is_anothers(draft, intent, *a))
-    });
+    let mut address = pinned.or_else(|| had(draft, intent, family, own, &prefixes));
     match address.and_then(|address| held(draft, intent, place, address)) {
         Some(Held::ReleasePending(id)) => {
             return Wanted::Wait(Wait::Resource { id, until: Until::Released });
@@ -175,6 +170,20 @@ fn internal(
     })
 }
 
+/// The private address of the subnet that a Service has, or had last.
+fn had(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    own: Option<&Frontend>,
+    prefixes: &[ipnet::IpNet],
+) -> Option<IpAddr> {
+    let had = own.and_then(private).or_else(|| status(draft, intent, family));
+    let had = had.filter(|a| prefixes.iter().any(|p| p.contains(a)));
+    // It stood on another Service's frontend, which stays where it is.
+    had.filter(|a| !is_anothers(draft, intent, *a))
+}
+
 /// The frontend of another name that has the address on which a Service insists.
 fn pinned_by_another<'b>(
     draft: &Draft<'_>,
@@ -184,7 +193,7 @@ fn pinned_by_another<'b>(
     pinned: IpAddr,
 ) -> Option<&'b Frontend> {
     let other = Address::Private(pinned).find(place.balancer)?;
-    let own = other.name.eq_ignore_ascii_case(name);
+    let own = part::is_called(other, name);
     // Its own one of another subnet is left: whether the subnet has the address is looked at later.
     let left = draft.owner_of(&other.name) == Some(&intent.uid) && !is_within(other, subnet);
     (!own && !left).then_some(other)

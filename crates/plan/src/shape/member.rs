@@ -84,9 +84,9 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> BTreeSet<Nee
     if !targets.is_empty() {
         say_unreadable(draft, &sources);
         let cards = cards(draft, &sources);
-        draft.draining.get_or_insert_default().extend(drains::find(&targets, &cards));
+        draft.told.draining.get_or_insert_default().extend(drains::find(&targets, &cards));
         let left_out = capacity::left_out(&targets, &cards);
-        draft.findings.extend(capacity::finding(&left_out));
+        draft.told.findings.extend(capacity::finding(&left_out));
         let changes = changes(draft, &targets, &sources, &needs);
         hold_deletions(draft, &targets, &changes, &needs);
         draft.unjoined = unjoined::find(draft, &targets, &sources, &changes, &needs);
@@ -113,9 +113,7 @@ fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
         let kind = pool::kind(draft, id);
         for pool in &balancer.pools {
             let pool_id = id.child("backendAddressPools", &pool.name);
-            let own = Family::ALL.into_iter().find(|family| {
-                pool.name.eq_ignore_ascii_case(&name::pool(&draft.policy.cluster, *family))
-            });
+            let own = name::pool_family(&draft.policy.cluster, &pool.name);
             let aim = match (kind, own) {
                 (PoolKind::NodeNic, _) if goes => Aim::Leave,
                 (PoolKind::NodeNic, Some(_)) if used && pool.addresses.is_empty() => Aim::Join,
@@ -141,7 +139,7 @@ fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
 }
 
 fn is_deleted(draft: &Draft<'_>, id: &ResourceId) -> bool {
-    draft.changes.get(id).is_some_and(|c| matches!(c.action, Action::Delete { .. }))
+    draft.steps.changes.get(id).is_some_and(|c| matches!(c.action, Action::Delete { .. }))
 }
 
 /// Whether a Service is, or stays, on a load balancer.
@@ -191,12 +189,12 @@ fn cards(draft: &Draft<'_>, sources: &Sources) -> Vec<Card> {
         nodes.clone().filter_map(|n| Some((machine(n)?, n))).collect();
     let unnamed = nodes.filter(|n| n.provider_id.is_none());
     let by_host: BTreeMap<String, &Arc<Node>> =
-        unnamed.map(|n| (n.name.as_str().to_lowercase(), n)).collect();
+        unnamed.map(|n| (name::folded(n.name.as_str()), n)).collect();
     let card = |member: &Arc<PoolMember>,
                 id: &ResourceId,
                 host: Option<&Arc<str>>,
                 set: Option<ResourceId>| {
-        let named = || by_host.get(&host?.to_lowercase());
+        let named = || by_host.get(&name::folded(host?));
         let node = by_id.get(id).or_else(named).copied();
         let drains = drains::drains(draft, node, member);
         let verdict = drains::verdict(draft, node, member);
@@ -292,7 +290,7 @@ fn arriving(draft: &Draft<'_>) -> Option<ResourceId> {
         let tried = draft.world.in_flight.get(&change.target).is_some_and(|f| f.attempt > 1);
         made && change.waits.is_empty() && !tried
     };
-    draft.changes.values().find(is_made).map(|change| change.target.clone())
+    draft.steps.changes.values().find(is_made).map(|change| change.target.clone())
 }
 
 fn put(before: &Arc<PoolMember>, after: PoolMember, waits: Vec<Wait>) -> Change {
@@ -386,7 +384,7 @@ fn hold_deletions(
         if !is_deleted(draft, &id) {
             continue;
         }
-        let Some(change) = draft.changes.get_mut(&id) else { continue };
+        let Some(change) = draft.steps.changes.get_mut(&id) else { continue };
         change.waits.extend(waits.iter().cloned());
         let causes = change.causes.clone();
         for uid in &causes {

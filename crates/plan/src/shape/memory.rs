@@ -65,7 +65,9 @@ impl Memory {
     ) -> Option<&Held> {
         let held = self.services.get_mut(&intent.uid)?;
         let stands = |(_, id, ip): &(Family, ResourceId, Arc<PublicIp>)| {
-            draft.public_ip(id).is_some_and(|now| Arc::ptr_eq(now, ip)) && !is_edited(id)
+            draft.public_ip(id).is_some_and(|now| Arc::ptr_eq(now, ip))
+                && !is_edited(id)
+                && !has_outlived(draft, intent, ip)
         };
         let same = Arc::ptr_eq(&held.intent, intent) && held.ips.iter().all(stands);
         if same {
@@ -130,6 +132,15 @@ fn is_plain(intent: &Intent) -> bool {
     options.dns_label == DnsLabel::Untouched
         && options.ip_tags.is_none()
         && intent.public_ips.values().all(made)
+}
+
+/// Whether a public IP has a tag that an annotation set and that is wanted no more: the ledger may
+/// have been read since the public IP was looked at.
+fn has_outlived(draft: &Draft<'_>, intent: &Intent, ip: &PublicIp) -> bool {
+    let Some(set) = draft.set_tags(&ip.id) else { return false };
+    let wanted = &intent.public_ip_options.tags;
+    let mut all = ip.tags.iter().flatten();
+    all.any(|(key, _)| tags::is_outlived(key, set, draft.policy, wanted))
 }
 
 /// Whether a public IP says by itself that it is this cluster's, and the Service's alone.

@@ -6,7 +6,7 @@ use crate::claim::limit;
 use crate::claim::placement::{Assignment, Backends};
 use crate::draft::Draft;
 use crate::order::drain;
-use crate::own::name;
+use crate::own::{Owner, name, part};
 use crate::standing::pool::{is_preconfigured, kind};
 use model::azure::{AdminState, LoadBalancer, Pool, PoolAddress, Rest, Sku};
 use model::drain::Drainer;
@@ -69,7 +69,7 @@ pub(crate) fn count(seats: &Assignment) -> usize {
 }
 
 fn present(balancer: &LoadBalancer, name: &str) -> Option<usize> {
-    balancer.pools.iter().position(|p| p.name.eq_ignore_ascii_case(name))
+    part::place(&balancer.pools, name)
 }
 
 /// What all pools of a load balancer have in common.
@@ -133,30 +133,25 @@ fn orphans(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<String> {
     }
     let services = draft.by_name.keys();
     let names = services.flat_map(|s| Family::ALL.map(|family| name::local_pool(s, family)));
-    let mut names: BTreeSet<String> = names.map(|name| name.to_lowercase()).collect();
+    let mut names: BTreeSet<String> = names.map(|name| name::folded(&name)).collect();
     for family in Family::ALL {
-        names.remove(&name::pool(&draft.policy.cluster, family).to_lowercase());
+        names.remove(&name::folded(&name::pool(&draft.policy.cluster, family)));
     }
-    idle.filter(|id| names.contains(&id.name().to_lowercase())).map(|id| id.folded()).collect()
+    idle.filter(|id| names.contains(&name::folded(id.name()))).map(|id| id.folded()).collect()
 }
 
 /// Takes out the pools that Services had to themselves and that no rule leads to any more.
 pub(crate) fn drop_unused(draft: &Draft<'_>, before: &LoadBalancer, after: &mut LoadBalancer) {
     let several = matches!(draft.policy.layout, Layout::Several(_));
-    let common = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
-    let is_own = |rule: &str, pool: &str| match draft.owner_of(rule) {
-        Some(uid) => {
-            let service = &draft.cases[uid].service.name;
-            let mut names = Family::ALL.map(|family| name::local_pool(service, family)).into_iter();
-            names.any(|name| name.eq_ignore_ascii_case(pool))
-        }
-        None => several && draft.is_orphaned(rule),
+    let is_own = |rule: &str, pool: &str| match draft.whose(rule) {
+        Owner::Ours(uid) => name::is_local_pool(&draft.cases[uid].service.name, pool),
+        Owner::Orphaned => several,
+        Owner::Foreign => false,
     };
     let mut unused: BTreeSet<String> = BTreeSet::new();
     for rule in &before.rules {
         let Some(pool) = &rule.pool else { continue };
-        let is_common = common.iter().any(|name| name.eq_ignore_ascii_case(pool.name()));
-        if !is_common
+        if !name::is_pool(&draft.policy.cluster, pool.name())
             && pool.parent().as_ref() == Some(&before.id)
             && is_own(&rule.name, pool.name())
         {

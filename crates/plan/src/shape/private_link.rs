@@ -75,7 +75,7 @@ fn write(draft: &mut Draft<'_>, held: &Held) {
 /// Lets Private Link Services use a subnet. Several may ask for it at once.
 fn open(draft: &mut Draft<'_>, subnet: &Arc<Subnet>, causes: &BTreeSet<ServiceUid>) {
     let mut causes = causes.clone();
-    if let Some(other) = draft.changes.get(&subnet.id) {
+    if let Some(other) = draft.steps.changes.get(&subnet.id) {
         causes.extend(other.causes.iter().cloned());
     }
     let mut after = Subnet::clone(subnet);

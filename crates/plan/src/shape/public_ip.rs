@@ -8,8 +8,7 @@ use crate::claim::public_ip::{FirstHolders, Holding};
 use crate::draft::{Draft, Edited, Stance, Traces};
 use crate::order::custody::may_make_ip;
 use crate::order::upgrade;
-use crate::own::Whose;
-use crate::own::{finalizer, tags};
+use crate::own::{Owner, Whose, finalizer, tags};
 use crate::standing::security_group::is_idle;
 use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
 use model::plan::{Change, Resource};
@@ -86,6 +85,7 @@ fn adopt(
     let holding = (!foreign).then(|| first.holding(draft, intent, family, &after));
     if let Some(holding) = holding {
         ensure(draft, intent, family, &mut after, holding);
+        note_set(draft, intent, before.map(AsRef::as_ref), &after);
     }
     let same = before.is_some() && past == Some(&after);
     let ignored = wishes::ignored(intent, &after);
@@ -103,6 +103,19 @@ fn adopt(
     false
 }
 
+/// Notes the tags that a Service's annotation sets.
+fn note_set(draft: &mut Draft<'_>, intent: &Intent, before: Option<&PublicIp>, after: &PublicIp) {
+    for (key, value) in &intent.public_ip_options.tags {
+        let has = |ip: &PublicIp| {
+            let tags = ip.tags.as_ref();
+            tags.and_then(|tags| model::azure::tag(tags, key)) == Some(&**value)
+        };
+        if has(after) && !before.is_some_and(has) {
+            draft.steps.tags.add(&after.id, key);
+        }
+    }
+}
+
 fn fresh(draft: &Draft<'_>, intent: &Intent, family: Family, id: &ResourceId) -> PublicIp {
     let policy = draft.policy;
     let standard = policy.sku != BalancerSku::Basic;
@@ -111,16 +124,12 @@ fn fresh(draft: &Draft<'_>, intent: &Intent, family: Family, id: &ResourceId) ->
         Some(PublicIpIntent::Managed { prefix }) if standard => prefix.clone(),
         _ => None,
     };
-    let tags = BTreeMap::from([
-        (Arc::from(tags::SERVICE), Arc::from(intent.name.to_string())),
-        (Arc::from(tags::CLUSTER), Arc::clone(&policy.cluster)),
-    ]);
     PublicIp {
         id: id.clone(),
         etag: None,
         location: Arc::clone(&policy.location),
         edge_zone: policy.edge_zone.clone(),
-        tags: Some(tags),
+        tags: Some(tags::of_public_ip(policy, &intent.name)),
         sku: if standard { Sku::Standard } else { Sku::Basic },
         zones: if standard && policy.edge_zone.is_none() { zones } else { Vec::new() },
         family,
@@ -145,17 +154,18 @@ fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp,
     let policy = draft.policy;
     let standard = policy.sku != BalancerSku::Basic;
     let managed = tags::is_managed(ip);
-    if managed && !tags::each_user(ip).any(|name| tags::is_name_of(name, &intent.name)) {
+    if managed && !tags::names(ip, &intent.name) {
         let key = intent.name.to_string();
         let list = [tags::users(ip), vec![key.as_str()]].concat().join(",");
-        tags::set(ip.tags.get_or_insert_default(), tags::SERVICE, &list);
+        tags::set_users(ip, &list);
     }
     let basic = ip.sku == Sku::Basic;
     if standard && basic && upgrade::is_free(ip) {
         ip.sku = Sku::Standard;
     }
     if holding == Holding::First {
-        wishes::write(policy, intent, ip, draft.own.public_ip(ip));
+        let (whose, set) = (draft.own.public_ip(ip), draft.set_tags(&ip.id));
+        wishes::write(policy, intent, ip, whose, set);
     }
     ip.family = family;
     if ip.allocation != allocation(standard, family) && (managed || (standard && basic)) {
@@ -232,19 +242,18 @@ fn release_one(
         return;
     }
     let list = kept.join(",");
-    let dns_owner = tags::dns_owner(ip).map(str::to_owned);
+    let label_left = tags::is_label_left(ip, &kept);
     let edit = edited.entry(ip.id.clone()).or_insert_with(|| unedited(ip));
     // A Service that joined in this plan is already on the edited tag: only leavers are taken off.
     let joined = tags::users(&edit.after).into_iter();
     let joined: Vec<String> =
         joined.filter(|name| !tags::users(ip).contains(name)).map(str::to_owned).collect();
-    let tags = edit.after.tags.get_or_insert_default();
     let list = joined
         .into_iter()
         .fold(list, |list, name| if list.is_empty() { name } else { format!("{list},{name}") });
-    tags::set(tags, tags::SERVICE, &list);
-    if dns_owner.is_some_and(|owner| !kept.iter().any(|k| k.eq_ignore_ascii_case(&owner))) {
-        tags::clear(tags, tags::DNS);
+    tags::set_users(&mut edit.after, &list);
+    if label_left {
+        tags::clear_dns_owner(&mut edit.after);
     }
     edit.causes.extend(causes);
 }
@@ -258,7 +267,7 @@ fn is_on_a_balancer(draft: &Draft<'_>, id: &ResourceId) -> bool {
 /// the public IP cannot wait for what nobody is going to take away.
 fn is_under_unknown(draft: &Draft<'_>, id: &ResourceId) -> bool {
     let mut on = draft.views().flat_map(|balancer| balancer.frontends_on(id));
-    on.any(|f| draft.owner_of(&f.name).is_none() && !draft.is_orphaned(&f.name))
+    on.any(|f| draft.whose(&f.name) == Owner::Foreign)
 }
 
 fn unedited(ip: &Arc<PublicIp>) -> Edited {
@@ -381,7 +390,7 @@ pub(crate) fn is_ready(draft: &Draft<'_>, id: &ResourceId) -> bool {
     let standard = draft.policy.sku != BalancerSku::Basic;
     let upgraded = !standard || ip.sku != Sku::Basic;
     let settled = ip.provisioning == Provisioning::Succeeded && upgraded;
-    let later = is_unaddressed(ip) && !draft.changes.contains_key(id);
+    let later = is_unaddressed(ip) && !draft.steps.changes.contains_key(id);
     settled && (ip.address.is_some() || later)
 }
 

@@ -1,7 +1,7 @@
 //! Load-balancing rules and their probes.
 
 use crate::ask::{FloatingIp, Intent, ProbeName, RuleKind, TcpReset};
-use crate::own::name;
+use crate::own::{name, part};
 use model::azure::{Distribution, Probe, Rest, Rule, RuleProtocol, rule_protocol};
 use model::policy::{BalancerSku, OutboundSnat};
 use model::{Exposure, Family, Policy, Protocol, ResourceId};
@@ -103,7 +103,7 @@ pub(crate) fn is_same(
         tcp_reset,
         rest: _,
     } = wanted;
-    there.name.eq_ignore_ascii_case(name)
+    part::is_called(there, name)
         && there.protocol == *protocol
         && there.frontend_port == *frontend_port
         && there.backend_port == *backend_port

@@ -17,8 +17,9 @@ use crate::claim::placement::Placement;
 use crate::claim::security_group::{WantedRule, room, share};
 use crate::draft::{Case, Draft};
 use crate::order::moving;
+use crate::own::name::folded;
 use crate::own::security_rule::is_managed;
-use crate::own::tags;
+use crate::own::{part, tags};
 use crate::standing::security_group::is_idle;
 use crate::verdict::Refusal;
 use kept::{Kept, kept};
@@ -57,7 +58,7 @@ pub(crate) fn plan(
         Fact::Known(Some(group)) => Arc::clone(group),
         Fact::Known(None) | Fact::Unreadable(_) => return Opening::default(),
         Fact::Unknown => {
-            draft.needs.insert(Need::SecurityGroup);
+            draft.steps.needs.insert(Need::SecurityGroup);
             return Opening::default();
         }
     };
@@ -68,7 +69,7 @@ pub(crate) fn plan(
     let book = Book::open(draft, placement, ledger, &group);
     let wanted = memory.wanted.all(draft, placement, standings);
     let mut kept = kept(draft, placement);
-    keep_moving(&mut kept, draft, placement, chosen, standings);
+    keep_moving(&mut kept, draft, &book, (placement, chosen), standings);
     let own = draft.cases.values().any(|c| c.intent().is_some());
     let marks = own.then(|| tags::shared(group.tags.as_ref(), draft.policy));
     let marks = marks.unwrap_or_else(|| group.tags.clone());
@@ -78,7 +79,9 @@ pub(crate) fn plan(
     }
     let after = SecurityGroup { tags: marks, ..SecurityGroup::clone(&group) };
     let opening = edit(draft, &group, after, book, (wanted.to_vec(), &kept));
-    let idle = |draft: &Draft<'_>| draft.ledger.is_none() && !draft.changes.contains_key(&group.id);
+    let idle = |draft: &Draft<'_>| {
+        draft.steps.ledger.is_none() && !draft.steps.changes.contains_key(&group.id)
+    };
     debug_assert!(!settled || (opening.closing.is_empty() && idle(draft)), "nothing is to be done");
     opening
 }
@@ -109,7 +112,7 @@ fn edit(
     let others = usize::from(book.lacks());
     // What failed may not be in force, though it reads as it should.
     let failed = group.provisioning == Provisioning::Failed && book.knows_any();
-    draft.ledger = book.write(draft, group, &after).map(Arc::new);
+    draft.steps.ledger = book.write(draft, group, &after).map(Arc::new);
     if **group != after || failed {
         let before = Some(Resource::SecurityGroup(Arc::clone(group)));
         let after = Resource::SecurityGroup(Arc::new(after));
@@ -145,12 +148,12 @@ fn closing(before: &SecurityGroup, after: &SecurityGroup) -> BTreeSet<IpAddr> {
 
 /// Services that are between two load balancers, or two frontends of one, stay open at their
 /// destinations: closing them would only make the gap longer. Additional addresses lead to what
-/// does not change at all.
+/// does not change at all. An address that comes from another Service is closed before.
 fn keep_moving(
     kept: &mut Kept,
     draft: &Draft<'_>,
-    placement: &Placement,
-    chosen: &Chosen,
+    book: &Book<'_>,
+    (placement, chosen): (&Placement, &Chosen),
     standings: &Standings<'_>,
 ) {
     for case in draft.cases.values() {
@@ -158,11 +161,12 @@ fn keep_moving(
         let Some(standing) = standings.get(&intent.uid) else { continue };
         let missing = standing::missing(intent, standing);
         let coming = moving::coming(draft, placement, chosen, intent, &missing);
-        let mut all: Vec<IpAddr> = coming.into_values().collect();
+        let is_told = |address: &IpAddr| case.service.told().any(|told| told == *address);
+        let is_own = |a: &IpAddr| is_told(a) || book.is_of(&a.to_string(), &intent.uid);
+        let mut all: Vec<IpAddr> = coming.into_values().filter(is_own).collect();
         let written = intent.access.rules == SecurityRules::Written;
         if standing.is_empty() && written {
-            let told: BTreeSet<IpAddr> = case.service.told().collect();
-            all.extend(intent.additional.iter().filter(|a| told.contains(*a)));
+            all.extend(intent.additional.iter().filter(|a| is_told(a)));
         }
         if !all.is_empty() {
             kept.keep_ports(case.service, all);
@@ -180,13 +184,13 @@ fn close(
     draft: &Draft<'_>,
 ) -> BTreeSet<ServiceUid> {
     let by_name: BTreeMap<String, &WantedRule> =
-        wanted.iter().map(|w| (w.name.to_lowercase(), w)).collect();
+        wanted.iter().map(|w| (folded(&w.name), w)).collect();
     let mut closed: BTreeSet<Arc<str>> = BTreeSet::new();
     after.rules.retain_mut(|rule| {
         if !is_managed(rule) || rule.destinations.is_empty() {
             return true;
         }
-        let wanted = by_name.get(&rule.name.to_lowercase());
+        let wanted = by_name.get(&folded(&rule.name));
         let before = rule.clone();
         rule.destinations.retain(|d| {
             let stays = !book.is_ours(d)
@@ -218,7 +222,7 @@ fn open(
 ) -> BTreeSet<ServiceUid> {
     let mut causes = BTreeSet::new();
     for WantedRule { shape, name, destinations, causes: on_account } in wanted {
-        let at = after.rules.iter().position(|r| r.name.eq_ignore_ascii_case(&name));
+        let at = part::place(&after.rules, &name);
         let past = at.map(|at| after.rules[at].clone());
         let refuse = |draft: &mut Draft<'_>, refusal: &Refusal| {
             on_account.keys().for_each(|uid| draft.refuse(uid, refusal.clone()));

@@ -2,12 +2,12 @@
 
 use crate::check::check;
 use explain::forecast::settle;
-use model::azure::{LoadBalancer, PrivateLinkPolicy, Rest, Subnet};
+use model::azure::LoadBalancer;
 use model::kubernetes::{Service, ServicePort};
 use model::policy::PoolKind;
 use model::report::ServiceReport;
 use model::world::Fact;
-use model::{Policy, ServiceName, ServiceUid, World};
+use model::{Plan, Policy, Report, ServiceName, ServiceUid, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,14 +23,23 @@ pub(crate) fn uid(n: u16) -> ServiceUid {
     ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab"))
 }
 
+fn numbered(n: u16, namespace: &str, port: u16, annotations: &[(&str, &str)]) -> Service {
+    let service = fixture::claimed(fixture::service(annotations));
+    let only = ServicePort { port, node_port: Some(30_000 + n), ..service.ports[0].clone() };
+    let name = ServiceName::new(namespace, format!("web-{n}"));
+    Service { uid: uid(n), name, ports: vec![only], ..service }
+}
+
 /// Internal Service number `n`, on a port.
 pub(crate) fn internal(n: u16, port: u16, annotations: &[(&str, &str)]) -> Service {
     let mut all = vec![("azure-load-balancer-internal", "true")];
     all.extend(annotations);
-    let service = fixture::claimed(fixture::service(&all));
-    let only = ServicePort { port, node_port: Some(30_000 + n), ..service.ports[0].clone() };
-    let name = ServiceName::new("default", format!("web-{n}"));
-    Service { uid: uid(n), name, ports: vec![only], ..service }
+    numbered(n, "default", port, &all)
+}
+
+/// Public Service number `n` of a namespace.
+pub(crate) fn public(n: u16, namespace: &str, annotations: &[(&str, &str)]) -> Service {
+    numbered(n, namespace, 80 + n, annotations)
 }
 
 /// The Services, a node, two subnets and an empty security group; nothing else is in Azure yet.
@@ -42,20 +51,11 @@ pub(crate) fn world(services: Vec<Service>) -> World {
     azure.balancers = Fact::Known(BTreeMap::new());
     azure.public_ips.insert(policy().group, Fact::Known(BTreeMap::new()));
     for (name, prefix) in [("nodes", "10.224.0.0/16"), ("apps", "10.225.0.0/16")] {
-        let subnet = Subnet {
-            id: policy().subnet_id(name),
-            etag: None,
-            prefixes: vec![prefix.parse().expect("a range")],
-            private_link: PrivateLinkPolicy::Enabled,
-            provisioning: model::azure::Provisioning::Succeeded,
-            rest: Rest::default(),
-        };
+        let subnet = fixture::subnet(name, prefix);
         azure.subnets.insert(subnet.id.clone(), Fact::Known(Some(Arc::new(subnet))));
     }
     azure.subnets.insert(policy().subnet_id("nowhere"), Fact::Known(None));
-    for group in azure.security_group.known_mut().into_iter().flatten() {
-        Arc::make_mut(group).rules.clear();
-    }
+    fixture::security_group_mut(&mut world).rules.clear();
     world
 }
 
@@ -67,10 +67,16 @@ pub(crate) fn change(world: &mut World, service: Service) {
     world.kubernetes.services.insert(service.uid.clone(), Arc::new(service));
 }
 
+/// What is planned now, which breaks no rule.
+pub(crate) fn planned(world: &World) -> (Plan, Report) {
+    let (plan, report) = crate::plan(world, &policy());
+    assert_eq!(check(world, &policy(), &plan), []);
+    (plan, report)
+}
+
 /// The World once all is done: the plan on the way is clean, and nothing is left to do.
 pub(crate) fn settled(world: World) -> World {
-    let (plan, _) = crate::plan(&world, &policy());
-    assert_eq!(check(&world, &policy(), &plan), []);
+    planned(&world);
     let (world, _) = settle(world, &policy());
     let (plan, _) = crate::plan(&world, &policy());
     assert!(plan.is_empty(), "{plan:#?}");

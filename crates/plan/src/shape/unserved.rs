@@ -3,7 +3,7 @@
 use crate::ask::rules::NO_BACKENDS;
 use crate::claim::placement::{self, Assignment, Backends};
 use crate::draft::Draft;
-use crate::own::name;
+use crate::own::{name, part};
 use crate::standing::pool;
 use model::ServiceUid;
 use model::azure::LoadBalancer;
@@ -60,7 +60,7 @@ fn note_unfilled(draft: &mut Draft<'_>, balancer: &LoadBalancer, seated: &[Servi
         let Some(intent) = draft.cases[uid].intent() else { continue };
         let is_unfilled = |family| {
             let name = name::pool_of(draft.policy, intent, family);
-            let mut own = balancer.pools.iter().filter(|p| p.name.eq_ignore_ascii_case(&name));
+            let mut own = balancer.pools.iter().filter(|p| part::is_called(*p, &name));
             own.any(|pool| pool.addresses.is_empty() && pool.nics.is_empty())
         };
         if intent.rules.is_empty() || !intent.families.iter().copied().any(is_unfilled) {

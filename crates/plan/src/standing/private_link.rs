@@ -2,12 +2,12 @@
 
 use crate::ask::reader::is_group_name;
 use crate::draft::Draft;
-use crate::own::name::{self, base_of};
+use crate::own::{self, name};
 use model::azure::{Frontend, FrontendAddress, PrivateLinkService, Rule};
 use model::kubernetes::{SERVICE_FINALIZER, Service};
 use model::policy::BalancerSku;
 use model::world::{Fact, Need};
-use model::{Group, ResourceId};
+use model::{Group, Policy, ResourceId, World};
 use std::sync::Arc;
 
 /// The annotation that asks for one.
@@ -66,25 +66,24 @@ fn may_be_linked(draft: &Draft<'_>) -> bool {
             let all_float = balancer.rules.iter().all(float);
             let floats = |name: &str| all_float || balancer.rules_to(name).into_iter().all(float);
             // A Service that vanished left its frontend, and what stands on it.
-            let is_own = |name: &str| draft.owner_of(name).is_some() || base_of(name).is_some();
             let can = |f: &Frontend| match f.address {
                 FrontendAddress::Private { .. } => true,
                 _ => !floats(&f.name),
             };
-            balancer.frontends.iter().any(|f| can(f) && is_own(&f.name))
+            balancer.frontends.iter().any(|f| can(f) && own::is_named_after_one(&f.name))
         })
 }
 
 /// Where a Service may have one, whether it is planned as it asks or not. What is no name of a
 /// resource group is nowhere: the text becomes a part of the path that is read.
-pub(crate) fn named_group(draft: &Draft<'_>, service: &Service) -> Option<Group> {
+pub(crate) fn named_group(policy: &Policy, service: &Service) -> Option<Group> {
     if !service.annotation(CREATE)?.trim().eq_ignore_ascii_case("true") {
         return None;
     }
     let name = service.annotation(GROUP).map(str::trim).filter(|name| !name.is_empty());
     match name {
         Some(name) => is_group_name(name).then(|| Group::new(name)),
-        None => Some(draft.policy.private_link_group.clone()),
+        None => Some(policy.private_link_group.clone()),
     }
 }
 
@@ -92,9 +91,14 @@ pub(crate) fn named_group(draft: &Draft<'_>, service: &Service) -> Option<Group>
 /// Service that is refused.
 pub(crate) fn unread_group(draft: &Draft<'_>, service: &Service) -> Option<Group> {
     let claimed = service.has_finalizer(SERVICE_FINALIZER);
-    let group = named_group(draft, service).filter(|_| claimed)?;
-    let (own, listed) = (&draft.policy.private_link_group, &draft.policy.tenancy.groups);
+    unread_of(draft.world, draft.policy, service).filter(|_| claimed)
+}
+
+/// The same, whether the Service carries our finalizer or not.
+pub(crate) fn unread_of(world: &World, policy: &Policy, service: &Service) -> Option<Group> {
+    let group = named_group(policy, service)?;
+    let (own, listed) = (&policy.private_link_group, &policy.tenancy.groups);
     let allowed = group == *own || listed.as_ref().is_none_or(|listed| listed.contains(&group));
-    let fact = draft.world.azure.private_links.get(&group);
+    let fact = world.azure.private_links.get(&group);
     (allowed && matches!(fact, None | Some(Fact::Unknown))).then_some(group)
 }

@@ -37,7 +37,7 @@ pub(crate) fn conclude(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid)
                 || service.load_balancer_type != LoadBalancerType::Foreign
                 || service.condition.is_some();
             if ours {
-                draft.writes.extend(kubernetes::let_go(service));
+                draft.steps.writes.extend(kubernetes::let_go(service));
             }
         }
         Stance::Leaving | Stance::Wanted(_) | Stance::Frozen(_) => {}
@@ -109,6 +109,6 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
         case.waits.insert(Wait::Listing);
     } else if list != case.service.ingress {
         case.waits.insert(Wait::Status);
-        draft.writes.push(kubernetes::addresses(case.service, list));
+        draft.steps.writes.push(kubernetes::addresses(case.service, list));
     }
 }

@@ -26,5 +26,5 @@ pub(crate) fn open_all(draft: &mut Draft<'_>) {
     let shut = pods.filter(|pod| pod.gate == Gate::Shut && pod.others != Others::Over);
     let message = "load balancers lead to nodes: there is nothing to wait for";
     let writes: Vec<_> = shut.map(|pod| write(pod, GateReason::NodeBackends, message)).collect();
-    draft.writes.extend(writes);
+    draft.steps.writes.extend(writes);
 }

@@ -57,7 +57,7 @@ pub(crate) fn claim(draft: &mut Draft<'_>) {
     let mut writes = Vec::new();
     for case in draft.cases.values() {
         let wanted = matches!(case.stance, Stance::Wanted(_) | Stance::Container(_));
-        let certain = !draft.unconfirmed.contains(&case.service.uid);
+        let certain = !draft.claims.unconfirmed.contains(&case.service.uid);
         if !wanted || (certain && is_claimed(draft.policy, case.service)) {
             continue;
         }
@@ -69,12 +69,12 @@ pub(crate) fn claim(draft: &mut Draft<'_>) {
         }
         writes.push(finalizers_write(case.service, list, FinalizerPurpose::Claim));
     }
-    draft.writes.extend(writes);
+    draft.steps.writes.extend(writes);
 }
 
 /// Takes the finalizer of container load balancers off Services that have moved to nodes.
 pub(crate) fn shed(draft: &mut Draft<'_>) {
-    let sure = |uid: &ServiceUid| !draft.unconfirmed.contains(uid);
+    let sure = |uid: &ServiceUid| !draft.claims.unconfirmed.contains(uid);
     let wanted = draft.cases.values().filter(|case| case.intent().is_some());
     let wanted = wanted.filter(|case| sure(&case.service.uid));
     let moved = wanted.filter(|case| case.service.has_finalizer(GATEWAY_FINALIZER));
@@ -84,7 +84,7 @@ pub(crate) fn shed(draft: &mut Draft<'_>) {
         finalizers_write(service, list, FinalizerPurpose::Moved)
     };
     let writes: Vec<KubernetesWrite> = moved.map(|case| write(case.service)).collect();
-    draft.writes.extend(writes);
+    draft.steps.writes.extend(writes);
 }
 
 /// Writes addresses of Services that are programmed, and takes finalizers off those of which
@@ -154,7 +154,7 @@ fn address(
     } else if !is_same(&list, &case.service.ingress) {
         let write = addresses(case.service, list);
         case.waits.insert(Wait::Status);
-        draft.writes.push(write);
+        draft.steps.writes.push(write);
     }
 }
 
@@ -214,7 +214,7 @@ fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
             }
         }
     }
-    let own = |i: &&Ingress| !i.ip.as_ref().is_some_and(|ip| draft.is_withheld(uid, ip));
+    let own = |i: &&Ingress| !i.ip.as_ref().is_some_and(|ip| draft.claims.is_withheld(uid, ip));
     let list: Vec<Ingress> = case.service.ingress.iter().filter(own).cloned().collect();
     let withheld = list != case.service.ingress;
     let unsure = withheld && draft.world.inherited.contains(uid);
@@ -223,7 +223,7 @@ fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
         case.waits.extend(unsure.then_some(Wait::Listing));
         case.addresses = addresses;
         case.balancer = holder.or(case.balancer.take());
-        draft.writes.extend(write);
+        draft.steps.writes.extend(write);
     }
 }
 
@@ -236,15 +236,15 @@ fn release(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
             || balancer.frontends_of(&case.base).iter().any(|f| !balancer.is_used(&f.name))
     });
     let sent = draft.world.in_flight.values().any(|f| f.causes.contains(uid));
-    let writing = sent || draft.changes.values().any(|c| c.causes.contains(uid));
-    let unread = draft.needs.iter().any(|need| may_hold(draft, uid, need));
+    let writing = sent || draft.steps.changes.values().any(|c| c.causes.contains(uid));
+    let unread = draft.steps.needs.iter().any(|need| may_hold(draft, uid, need));
     let blind = draft.balancers().is_none() || unread || is_hidden(draft, uid);
     let open = security_group::has_open(draft, uid);
     if on_balancer || writing || blind || open || case.traces == Traces::Some {
         return;
     }
     let write = let_go(case.service);
-    draft.writes.extend(write);
+    draft.steps.writes.extend(write);
 }
 
 /// Whether what has yet to be read may hold a part of the Service: a subnet holds none, nor does a
@@ -257,7 +257,7 @@ fn may_hold(draft: &Draft<'_>, uid: &ServiceUid, need: &Need) -> bool {
             *group == policy.group || named_group(service).as_ref() == Some(group)
         }
         Need::PrivateLinks(group) => {
-            let named = private_link::named_group(draft, service);
+            let named = private_link::named_group(policy, service);
             *group == policy.private_link_group || named.as_ref() == Some(group)
         }
         _ => true,

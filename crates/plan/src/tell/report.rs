@@ -1,7 +1,7 @@
 //! The plan and the report that a draft becomes.
 
 use super::condition;
-use crate::draft::{Case, Draft, Stance};
+use crate::draft::{Case, Draft, Stance, Steps, Told};
 use model::kubernetes::Wish;
 use model::report::{Report, ServiceReport, Severity, State, Wait};
 use model::{Plan, ServiceUid};
@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 /// Turns what was drafted into the plan and the report.
 pub(crate) fn finish<'w>(draft: Draft<'w>) -> (Plan, Report) {
-    let Draft { needs, findings, pods, draining, holders, ledger, mut writes, .. } = draft;
+    let Steps { changes, mut writes, ledger, tags, needs } = draft.steps;
+    let Told { findings, pods, draining, holders } = draft.told;
     // It goes once lists are certain to show all that it has, and are read.
     let lists = |wait: &Wait| matches!(wait, Wait::Listing | Wait::Reading(_));
     let leaves =
@@ -43,10 +44,10 @@ pub(crate) fn finish<'w>(draft: Draft<'w>) -> (Plan, Report) {
     let services: BTreeMap<_, _> = draft.cases.into_iter().map(reported).collect();
     condition::write_all(&mut writes, &services);
     let services = services.into_iter().map(|(uid, (_, report))| (uid, Arc::new(report))).collect();
-    let changes = draft.changes.into_values().map(Arc::new).collect();
+    let changes = changes.into_values().map(Arc::new).collect();
     let obstacles = Vec::new();
     let report = Report { services, pods, needs, findings, draining, holders, obstacles };
-    (Plan { changes, writes, ledger }, report)
+    (Plan { changes, writes, ledger, tags }, report)
 }
 
 /// Whether a Service has what leads to its nodes or Pods; until load balancers are read its status

@@ -1,7 +1,7 @@
 //! Private Link Services.
 
-use super::read::{Setting, group};
-use super::words::{Words, is_name, refuse};
+use super::read::{Setting, group, named};
+use super::words::{Words, refuse};
 use super::{Family, Invalid, Link};
 use crate::site::PoolKind;
 use std::net::IpAddr;
@@ -52,14 +52,6 @@ pub(super) fn read(words: &Words<'_>, setting: &Setting<'_>) -> Result<Option<Li
         auto_approval: owned(subscriptions(words, "azure-pls-auto-approval")?),
         configured: DETAILS.iter().any(|key| words.whole(key).is_some()),
     }))
-}
-
-fn named(words: &Words<'_>, key: &str) -> Result<Option<String>, Invalid> {
-    match words.text(key) {
-        Some(name) if is_name(name) => Ok(Some(name.to_owned())),
-        Some(other) => Err(refuse(key, other)),
-        None => Ok(None),
-    }
 }
 
 fn addresses(words: &Words<'_>) -> Result<Vec<IpAddr>, Invalid> {

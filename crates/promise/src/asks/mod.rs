@@ -4,6 +4,7 @@ mod access;
 mod addresses;
 mod container;
 mod link;
+pub(crate) mod notes;
 mod ports;
 mod public_ip;
 mod read;

@@ -88,8 +88,12 @@ pub(super) fn families(spec: &Value) -> Vec<Family> {
 
 /// `azure-load-balancer-internal-subnet` counts on internal load balancers.
 fn subnet(words: &Words<'_>, internal: bool) -> Result<Option<String>, Invalid> {
-    let key = "azure-load-balancer-internal-subnet";
-    match words.text(key).filter(|_| internal) {
+    if internal { named(words, "azure-load-balancer-internal-subnet") } else { Ok(None) }
+}
+
+/// A key whose value is a name.
+pub(super) fn named(words: &Words<'_>, key: &str) -> Result<Option<String>, Invalid> {
+    match words.text(key) {
         Some(name) if is_name(name) => Ok(Some(name.to_owned())),
         Some(other) => Err(refuse(key, other)),
         None => Ok(None),

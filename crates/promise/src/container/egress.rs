@@ -12,7 +12,7 @@ use super::table::{Hosts, host_of, pod_addresses};
 use super::{EGRESS_LABEL, Registered, egress_of, id_of, judge_ip, rows, tenants};
 use crate::case::Case;
 use crate::estate::{has_finalizer, items, same, text};
-use crate::tags;
+use crate::{region, tags};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -131,6 +131,7 @@ fn judge_gateway(case: &Case<'_>, name: &str, wrong: &mut Vec<String>) {
         Some(nat) => {
             let inside = &nat["properties"];
             tags::configured(case, nat, &[], wrong);
+            wrong.extend(region::wrong(case, nat, None));
             if !same(text(&nat["sku"]["name"]), "StandardV2") {
                 wrong.push(format!("NAT gateway {name} has the SKU {}", nat["sku"]["name"]));
             }

@@ -8,7 +8,7 @@ use super::{Company, living, merge};
 use crate::check::form::told;
 use crate::fault::Fault;
 use crate::random::Random;
-use crate::scene::{Layout, TENANT, objects};
+use crate::scene::{Layout, TENANT, objects, second};
 use crate::stage::Stage;
 use crate::tally::count;
 use kube_emulator::ObjectRef;
@@ -56,6 +56,8 @@ fn slice(name: &str, labels: &Value, owners: &Value, addresses: &[(String, Value
         "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}]})
 }
 
+const OTHERS_IP: &str = "name the other cluster's public IP";
+
 /// What an attack writes into a Service of the tenant's own.
 fn attack(random: &mut Random) -> (&'static str, Value) {
     match random.below(8) {
@@ -93,7 +95,7 @@ fn attack(random: &mut Random) -> (&'static str, Value) {
         }
         6 => ("claim nothing", json!({"metadata": {"annotations": null}})),
         _ => (
-            "name the other cluster's public IP",
+            OTHERS_IP,
             annotation("azure-pip-name", json!("kubernetes-a11111111222243334444555555555555")),
         ),
     }
@@ -139,7 +141,7 @@ impl Company {
         let place = (TENANT.to_owned(), name.clone());
         if !self.services.contains_key(&place) {
             let mut fresh = service(&name, number);
-            merge(&mut fresh, &self.attack(random).1);
+            merge(&mut fresh, &self.attack(random, stage.now_ms).1);
             self.services.insert(place, fresh);
             self.tend(stage);
             return "create a hostile Service";
@@ -153,7 +155,7 @@ impl Company {
             }
             1..=3 if slices => self.strange_slice(random, stage),
             _ => {
-                let (what, patch) = self.attack(random);
+                let (what, patch) = self.attack(random, stage.now_ms);
                 self.apply(stage, &place, &patch);
                 what
             }
@@ -161,8 +163,15 @@ impl Company {
     }
 
     /// An attack. Without floating IP pools of NICs are not drawn (docs/dev/simulation.md).
-    fn attack(&self, random: &mut Random) -> (&'static str, Value) {
-        let (what, mut patch) = attack(random);
+    fn attack(&self, random: &mut Random, now_ms: u64) -> (&'static str, Value) {
+        let (mut what, mut patch) = attack(random);
+        if what == OTHERS_IP && random.fork(&format!("namesake {now_ms}")).permille(500) {
+            what = "name a namesake's public IP";
+            patch = annotated(&[
+                ("azure-pip-name", &second::ip_of_a_namesake(self.scene.cluster_name())),
+                ("azure-load-balancer-resource-group", "pip-rg"),
+            ]);
+        }
         if self.scene.layout.has_nics()
             && let Some(annotations) = patch["metadata"]["annotations"].as_object_mut()
         {

@@ -38,65 +38,29 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The actors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Actor {
-    /// Owners of Services.
-    User,
-    /// Nodes come, go and change.
-    Node,
-    /// Pods come, go and move.
-    Pod,
-    /// Somebody edits what is ours in Azure.
-    Hand,
-    /// Somebody edits what is not ours beside it.
-    Neighbour,
-    /// The controller is restarted with another cloud config.
-    Config,
-    /// The API server goes away for minutes.
-    Outage,
-    /// The process is killed at any time.
-    Killer,
-    /// Somebody takes finalizers off.
-    Stripper,
-    /// Somebody deletes what of ours is in use.
-    Vandal,
-    /// Endpoints wander between slices.
-    Slices,
-    /// Owners of Services of two families.
-    Family,
-    /// Owners of Services behind Private Link Services.
-    Link,
-    /// Owners of Services with any annotation.
-    Wish,
-    /// Pods with our readiness gate.
-    Gate,
-    /// Owners of Services with a load balancer class.
-    Class,
-    /// A tenant who attacks others.
-    Hostile,
+named! {
+    /// Who makes things happen.
+    pub enum Actor;
+    /// Every actor.
+    pub const ACTORS;
+    User, "user", "owners of Services";
+    Node, "node", "nodes come, go and change";
+    Pod, "pod", "Pods come, go and move";
+    Hand, "hand", "somebody edits what is ours in Azure";
+    Neighbour, "neighbour", "somebody edits what is not ours beside it";
+    Config, "config", "the controller is restarted with another cloud config";
+    Outage, "outage", "the API server goes away for minutes";
+    Killer, "killer", "the process is killed at any time";
+    Stripper, "stripper", "somebody takes finalizers off";
+    Vandal, "vandal", "somebody deletes what of ours is in use";
+    Slices, "slices", "endpoints wander between slices";
+    Family, "family", "owners of Services of two families";
+    Link, "link", "owners of Services behind Private Link Services";
+    Wish, "wish", "owners of Services with any annotation";
+    Gate, "gate", "Pods with our readiness gate";
+    Class, "class", "owners of Services with a load balancer class";
+    Hostile, "hostile", "a tenant who attacks others";
 }
-
-/// Every actor with its name.
-pub const ACTORS: [(Actor, &str); 17] = [
-    (Actor::User, "user"),
-    (Actor::Node, "node"),
-    (Actor::Pod, "pod"),
-    (Actor::Hand, "hand"),
-    (Actor::Neighbour, "neighbour"),
-    (Actor::Config, "config"),
-    (Actor::Outage, "outage"),
-    (Actor::Killer, "killer"),
-    (Actor::Stripper, "stripper"),
-    (Actor::Vandal, "vandal"),
-    (Actor::Slices, "slices"),
-    (Actor::Family, "family"),
-    (Actor::Link, "link"),
-    (Actor::Wish, "wish"),
-    (Actor::Gate, "gate"),
-    (Actor::Class, "class"),
-    (Actor::Hostile, "hostile"),
-];
 
 /// One move that will be made.
 #[derive(Clone, Debug)]
@@ -172,8 +136,8 @@ impl Company {
         let links = swarm.scene.layout == Layout::Nics && !swarm.has(Fault::Families);
         let share = |fault: Fault, moves: u64| if swarm.has(fault) { moves } else { 0 };
         let mut planned = Vec::new();
-        for (actor, name) in ACTORS {
-            let mut own = random.fork(name);
+        for &actor in ACTORS {
+            let mut own = random.fork(actor.name());
             let moves = match actor {
                 Actor::User => swarm.moves,
                 Actor::Node => swarm.moves / 4,

@@ -149,6 +149,18 @@ impl Company {
         true
     }
 
+    /// The cloud config says this of a key from now on; with null nothing.
+    pub(crate) fn set_key(&mut self, key: &str, value: &Value, stage: &mut Stage) {
+        if let Some(changes) = self.changes.as_object_mut() {
+            changes.shift_remove(key);
+        }
+        if !value.is_null() {
+            self.changes[key] = value.clone();
+        }
+        stage.reconfigure(self.scene.config(&self.changes));
+        stage.ledger.settled.clear();
+    }
+
     /// Services move back to the load balancers of the scene.
     pub(super) fn come_home(&mut self, stage: &mut Stage) {
         if self.moved {
@@ -179,5 +191,26 @@ impl Company {
         let number = usize::try_from(random.below(stage.processes.len() as u64)).unwrap_or(0);
         stage.kill(number, "killed");
         "kill a process"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::swarm::{Profile, Swarm};
+    use crate::weather::Weather;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_key_is_set_and_taken_out_again() {
+        let swarm = Swarm::draw(&Random::new(7), Profile::Calm, &BTreeSet::new());
+        let mut company = Company::new(&swarm);
+        let mut stage = Stage::new(swarm.scene.clone(), swarm.pace, Weather::Fair, 1);
+        let before = stage.config.written.clone();
+        let key = "allowSharingAcrossNamespaces";
+        company.set_key(key, &json!(true), &mut stage);
+        assert_eq!(stage.config.written[key], true);
+        company.set_key(key, &Value::Null, &mut stage);
+        assert_eq!(stage.config.written, before);
     }
 }

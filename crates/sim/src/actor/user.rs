@@ -169,7 +169,7 @@ impl Company {
                 ("set the DNS label", annotation("azure-dns-label-name", value))
             }
             9 => {
-                let value = some(random, json!("team=red"));
+                let value = some(random, json!("team=red,owner=us,cost=9"));
                 ("tag the public IP", annotation("azure-pip-tags", value))
             }
             // Not drawn with pools of NICs: docs/dev/simulation.md.

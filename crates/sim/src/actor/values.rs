@@ -101,7 +101,7 @@ pub fn values(row: &Annotation, owner: u64) -> Vec<String> {
         "azure-pip-prefix-id-ipv6" => vec![scene::network("publicIPPrefixes/theirs-prefix6")],
         key::GROUP => all(&[OTHER_GROUP, "RG"]),
         key::LABEL => vec![format!("wish-{owner}"), format!("wish-{owner}-too"), String::new()],
-        "azure-pip-tags" => all(&["team=net", "team=web,owner=us"]),
+        "azure-pip-tags" => all(&["team=net", "team=web,owner=us,cost=9"]),
         "azure-pip-ip-tags" => all(&["RoutingPreference=Internet", "FirstPartyUsage=/Web"]),
         key::LINK_NAME => vec![format!("link-of-wish-{owner}")],
         "azure-pls-resource-group" => all(&["rg", "RG"]),

@@ -156,7 +156,7 @@ impl Wish {
             set.insert(key::INTERNAL, "true".to_owned());
         }
         // A Basic load balancer takes no Standard public IP.
-        if scene.layout == Layout::PerSet {
+        if scene.is_basic() {
             for (standard, basic) in [("byo-pip", "byo-pip3"), ("20.50.0.10", "20.50.0.14")] {
                 for value in set.values_mut().filter(|value| *value == standard) {
                     *value = basic.to_owned();

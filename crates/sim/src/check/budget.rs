@@ -1,8 +1,10 @@
 //! S6: Retry-After is honoured, and nothing is retried without measure. What answers ask for counts
 //! as known once the process has taken them in: it may stand still when they arrive.
 
+mod repeats;
 mod reply;
 
+use self::repeats::Asked;
 use self::reply::heard;
 use super::seen::Seen;
 use crate::carry::bare_path;
@@ -11,7 +13,6 @@ use crate::tally::count;
 use arm::{Answer, Method, Request};
 use control::{CallId, KubernetesAnswer, KubernetesCall};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Failed writes of one resource that one process may make in a minute. The back-off alone allows
 /// six; a search for the Service at fault adds two for each halving.
@@ -19,11 +20,9 @@ const FAILURES_A_MINUTE: usize = 16;
 /// Writes of one resource or object that one process may make in a minute, whatever becomes of
 /// them: a seed makes at most a hundred moves, and each asks for one or two.
 const WRITES_A_MINUTE: usize = 120;
-/// Writes of one resource in a row that ask for the same, and that Azure acknowledges, before there
-/// are pauses: one may have been lost, another overtaken by an edit.
-const ALIKE: u32 = 3;
-/// The shortest pause from then on.
-const SHORTEST_MS: u64 = 1_000;
+/// Reads that follow writes of one resource, for each process in a minute: what runs is polled once
+/// a second at most, and each write is read back.
+const FOLLOWS_A_MINUTE: usize = 60 + WRITES_A_MINUTE;
 const MINUTE_MS: u64 = 60_000;
 /// The longest pause that a back-off comes to.
 const LONGEST_MS: u64 = 60_000;
@@ -83,23 +82,13 @@ pub struct Budget {
     writes: BTreeMap<Key, String>,
     /// Ids of writes that Azure has refused: nothing of theirs runs.
     refused: BTreeSet<Key>,
-    /// No poll of a write's operation before, by the write's id.
+    /// No poll of a write's operation, and no look at what it changes, before, by the write's id.
     polls: BTreeMap<Key, u64>,
     /// What resources were last written with, by whom.
     asked: BTreeMap<Key, Asked>,
-}
-
-/// What a resource was last written with.
-#[derive(Clone, Debug, Default)]
-struct Asked {
-    /// A digest of the body.
-    body: u64,
-    /// How many writes in a row had it.
-    times: u32,
-    /// When it was last known what has become of it.
-    ended_ms: u64,
-    /// When people had last edited anything in Azure.
-    edited_ms: Option<u64>,
+    /// Resources that were last written by deleting them, by whom, and since when it is known there
+    /// that they are gone.
+    deleted: BTreeMap<Key, Option<u64>>,
 }
 
 /// A call under way.
@@ -209,6 +198,7 @@ impl Stage {
     pub(crate) fn check_sending(&mut self, sent: &Sent, id: CallId, request: &Request) {
         self.note_look(sent, request);
         let (number, epoch) = (sent.process, sent.epoch);
+        self.ledger.books.note_sending((number, epoch), request.method);
         let path = target_of(request);
         let target = path.clone();
         let budget = &mut self.ledger.budget;
@@ -226,8 +216,7 @@ impl Stage {
         let now_ms = self.now_ms;
         let id_of_write = (number, epoch, request.correlation.clone());
         let poll_ms = budget.polls.get(&id_of_write).copied().unwrap_or(0);
-        let polls = path.contains("/operations/") || path.contains("/operationresults/");
-        if polls && now_ms < poll_ms {
+        if purpose == Purpose::Follow && now_ms < poll_ms {
             let early = poll_ms - now_ms;
             self.fail("S6", format!("the operation of {target} is polled {early} ms early"));
             return;
@@ -246,9 +235,11 @@ impl Stage {
             self.fail("S6", text);
         }
         if request.method.is_write() {
+            self.check_pause(&path);
             self.check_grounds(sent, &path);
             self.check_condition(sent, request, &path);
             self.check_repeats(sent, request, &target);
+            self.check_deleted(sent, request.method, &target);
         }
         let about = about(&target);
         let seen = self.seen_with((number, epoch), sent.services);
@@ -259,35 +250,9 @@ impl Stage {
         self.note_call(sent, id, call);
     }
 
-    /// S6: what Azure acknowledges and does not keep is not written again without a pause.
-    fn check_repeats(&mut self, sent: &Sent, request: &Request, target: &str) {
-        let key = (sent.process, sent.epoch, target.to_owned());
-        // What is deleted between is made anew.
-        if request.method == Method::Delete {
-            self.ledger.budget.asked.remove(&key);
-        }
-        let Some(body) = request.body.as_ref().filter(|_| request.method == Method::Put) else {
-            return;
-        };
-        let mut digest = DefaultHasher::new();
-        body.tree().hash(&mut digest);
-        let body = digest.finish();
-        let now_ms = self.now_ms;
-        let edited_ms = self.ledger.touched.last_ms();
-        let asked = self.ledger.budget.asked.entry(key).or_default();
-        // What people have edited since is put right, which is no reason to wait.
-        if asked.body != body || asked.edited_ms != edited_ms {
-            *asked = Asked { body, times: 0, ended_ms: now_ms, edited_ms };
-        }
-        asked.times += 1;
-        if asked.times > ALIKE && now_ms < asked.ended_ms + SHORTEST_MS {
-            let times = asked.times;
-            self.fail("S6", format!("{target} is written {times} times in a row with the same"));
-        }
-    }
-
     /// A call to the API server is about to be sent. Events are posted once, whatever comes of it.
     pub(crate) fn check_calling(&mut self, sent: &Sent, id: CallId, request: &KubernetesCall) {
+        self.ledger.books.note_calling((sent.process, sent.epoch), request);
         // The ledger is read and written by turns: they are calls on one object. A read that the
         // API server takes is no success of the write that it refuses again and again.
         let ledger = request.path.find("/configmaps").map(|at| &request.path[..at]);
@@ -305,7 +270,13 @@ impl Stage {
         let (method, sent_ms) = (Method::Patch, self.now_ms);
         // Who has the name of one that is gone is another object, and its call another call.
         let uid = request.body["metadata"]["uid"].as_str().unwrap_or("");
-        let what = if request.method == "GET" { "read" } else { uid };
+        // No destination waits for a note that fails.
+        let notes = ledger.is_some() && request.body["data"]["destinations"].is_null();
+        let what = match request.method {
+            "GET" => "read",
+            _ if notes => "notes",
+            _ => uid,
+        };
         let target = format!("{target} {what}").trim_end().to_owned();
         let call = Call { target, path, correlation, purpose, method, about, seen, sent_ms };
         self.note_call(sent, id, call);
@@ -335,7 +306,7 @@ impl Stage {
         let failed = record.failed_ms.len();
         let pause_ms = call.purpose.pause_ms(record.failures);
         let last_ms = record.failed_ms.back().copied().unwrap_or(0);
-        let writes = call.purpose == Purpose::Write;
+        let (writes, follows) = (call.purpose == Purpose::Write, call.purpose == Purpose::Follow);
         let often = writes || (objects && !target.contains("/configmaps"));
         let text = if now_ms < record.not_before_ms {
             let early = record.not_before_ms - now_ms;
@@ -347,6 +318,8 @@ impl Stage {
             Some(format!("{target} failed {failed} times within a minute"))
         } else if often && record.sent_ms.len() > WRITES_A_MINUTE {
             Some(format!("{target} is written {} times within a minute", record.sent_ms.len()))
+        } else if follows && record.sent_ms.len() > FOLLOWS_A_MINUTE {
+            Some(format!("{target} is followed {} times within a minute", record.sent_ms.len()))
         } else {
             None
         };
@@ -361,6 +334,8 @@ impl Stage {
         let budget = &mut self.ledger.budget;
         let key = (sent.process, sent.epoch, id);
         let Some(call) = budget.calls.remove(&key) else { return };
+        let what = (call.method, &*call.path, &*call.correlation);
+        self.ledger.books.note_answer((sent.process, sent.epoch), what, answer);
         let mut heard = match answer {
             Answer::Fault(_) => Heard::of(End::Failed, 0),
             Answer::Reply(reply) => heard(&call, reply),
@@ -411,6 +386,17 @@ impl Stage {
             // What Azure does not take has pauses of its own.
             let taken = heard.end != End::Failed && !heard.undone;
             asked.times = if taken { asked.times } else { 0 };
+        }
+        let write = (number, epoch, call.correlation.clone());
+        let ends = heard.end == End::Done && !heard.undone && !budget.refused.contains(&write);
+        // A look at the resource may show that it is there.
+        let looks = call.purpose == Purpose::Follow && call.path == call.target;
+        if ends
+            && !looks
+            && matches!(call.purpose, Purpose::Write | Purpose::Follow)
+            && let Some(known) = budget.deleted.get_mut(&key)
+        {
+            *known = known.or(Some(now_ms));
         }
         if heard.end == End::Runs {
             let id_of_write = (number, epoch, call.correlation.clone());

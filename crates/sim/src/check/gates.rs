@@ -140,20 +140,11 @@ fn selects(service: &Value, pod: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::happening::Rightful;
     use crate::scene::{Layout, Scene, objects};
     use crate::swarm::Pace;
     use crate::weather::Weather;
     use kube_emulator::{ObjectRef, Part, Patch};
     use serde_json::json;
-
-    fn sent(stage: &Stage) -> Sent {
-        let known = stage.kubernetes.revision();
-        let (nodes, services, slices, rightful) = (known, known, known, Rightful::Yes);
-        let (process, epoch, call, term) = (0, 0, 0, 0);
-        let (at_ms, leaves_ms) = (stage.now_ms, stage.now_ms);
-        Sent { process, epoch, call, at_ms, leaves_ms, nodes, services, slices, term, rightful }
-    }
 
     /// A Pod with our gate, whose containers are ready or not.
     fn pod(stage: &mut Stage, containers: &str) {
@@ -177,7 +168,7 @@ mod tests {
         let body = json!({"metadata": {"uid": uid}, "status": {"conditions": [gate]}});
         let content_type = "application/strategic-merge-patch+json";
         let request = KubernetesCall { method: "PATCH", path, content_type, body };
-        let sent = sent(stage);
+        let sent = Sent::now(stage);
         stage.check_gate(&sent, &request);
         stage.breach.take().map(|breach| breach.text)
     }

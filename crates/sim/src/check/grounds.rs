@@ -37,6 +37,12 @@ impl Grounds {
     /// Whether a resource, or the list that it stands in, was read since a life leads.
     fn bear(&self, life: Life, path: &str) -> bool {
         let since_ms = self.since_ms.get(&life).copied().unwrap_or(0);
+        self.is_read_since(life, path, since_ms)
+    }
+
+    /// Whether a life was answered a read of a resource, or of a list that it stands in, that it
+    /// had sent at a time or later.
+    pub(super) fn is_read_since(&self, life: Life, path: &str, since_ms: u64) -> bool {
         let Some(read) = self.read_ms.get(&life) else { return false };
         let is_read = |path: &str| read.get(path).is_some_and(|at| *at >= since_ms);
         let table = path.rsplit_once("/update").filter(|_| path.contains("/servicegateways/"));

@@ -20,9 +20,13 @@ pub(crate) struct Looks {
 }
 
 impl Stage {
-    /// A call to Azure is about to be sent. Polls and further pages go where Azure's answer says.
+    /// A call to Azure is about to be sent. Polls and further pages go where Azure's answer says,
+    /// which may be a path, too.
     pub(super) fn note_look(&mut self, sent: &Sent, request: &Request) {
-        let begins = matches!(request.target, Target::Path(_));
+        let begins = match &request.target {
+            Target::Path(path) => !path.to_lowercase().contains("skiptoken="),
+            Target::Url(_) => false,
+        };
         if request.method == Method::Get && begins {
             let key = (sent.process, sent.epoch, bare_path(request).to_lowercase());
             *self.ledger.looks.times.entry(key).or_default() += 1;

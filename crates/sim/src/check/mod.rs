@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod azure;
+mod books;
 pub mod budget;
 mod conditions;
 pub mod cost;
@@ -20,6 +21,7 @@ mod moves;
 mod numbers;
 mod openings;
 mod order;
+pub(crate) mod pauses;
 pub mod promised;
 pub mod remains;
 mod seen;
@@ -50,7 +52,7 @@ pub const RULES: [(&str, &str); 15] = [
     ("S2", "every PUT carries what is not ours unharmed"),
     ("S3", "no ready backend is removed, no pool emptied, no address changed unasked"),
     ("S4", "finalizer before the first write and until the last; references in order"),
-    ("S5", "only the leader's writes take effect, and it has read as leader what it writes"),
+    ("S5", "only the leader's writes take effect, it has read what it writes, and none is paused"),
     ("S6", "Retry-After is honoured, retries are bounded, and without faults nothing is refused"),
     ("S7", "a Service that cannot be satisfied delays no other"),
     ("S8", "no secret is told"),
@@ -58,7 +60,7 @@ pub const RULES: [(&str, &str); 15] = [
     ("L1", "Azure equals desired within bounded time and stays so"),
     ("L2", "nothing of ours is left after all Services are deleted"),
     ("L3", "what failed or still runs is called again within a time that follows from its answer"),
-    ("L4", "status tells the truth"),
+    ("L4", "status, metrics and the history of writes tell the truth"),
     ("L5", "without faults, writes are at most 1.2 times the minimum, at rest reads 1.5 times"),
     ("differential", "the end with faults equals the end without"),
 ];
@@ -105,6 +107,10 @@ pub struct Ledger {
     pub(crate) told: events::Told,
     /// What has been read while nothing changed.
     pub(crate) looks: looks::Looks,
+    /// What processes have called, and what Azure has answered.
+    pub(crate) books: books::Books,
+    /// What an operator has paused.
+    pub(crate) paused: Option<pauses::Paused>,
     /// What actors have done so far: their moves, and what they brought about since.
     pub(crate) inputs: u64,
     /// Writes that changed something, for L5.

@@ -2,7 +2,7 @@
 
 use super::stripped::close;
 use crate::judge;
-use crate::scene::{CLASS, Layout};
+use crate::scene::CLASS;
 use crate::stage::Stage;
 use promise::{Broken, Scene};
 use serde_json::Value;
@@ -46,7 +46,7 @@ impl Stage {
         let closed = scene.resources.iter().map(|resource| close(resource, &ports));
         let resources = closed.filter_map(|r| self.without_stripped_parts(&r)).collect();
         // A Basic public IP is in no zone, and stays so when it becomes Standard.
-        let zonal = self.scene.layout != Layout::PerSet;
+        let zonal = !self.scene.is_basic();
         let zones = if zonal { self.azure.options().zones.clone() } else { Vec::new() };
         Scene {
             zones,

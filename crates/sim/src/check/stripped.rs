@@ -1,7 +1,8 @@
 //! Services whose finalizer somebody took off by hand, and that went: what they had may stay, and
 //! stand in the way of a later one of the same name, which its public IP's tag names, too. Nothing
-//! else is left out. A process that did not see one go cannot know that there was one: Kubernetes
-//! tells of the end of an object only those who watch at that time.
+//! else is left out. A process that did not see one go knows of it only from the ledger, where one
+//! that did has noted it: Kubernetes tells of the end of an object only those who watch at that
+//! time.
 
 use super::form::parts;
 use crate::config::without_cluster;
@@ -250,7 +251,8 @@ impl Stage {
                 && world.holds.is_empty()
                 && controller.report().needs.is_empty()
                 && controller.readings().next().is_none()
-                && controller.waiting().next().is_none())
+                && controller.waiting().next().is_none()
+                && !controller.owes_names())
     }
 
     /// Ids of load balancers, lower case, on which parts of such Services stand: Azure deletes none

@@ -22,7 +22,7 @@ const LOOK_MS: u64 = 1_000;
 const TOLD_MS: u64 = 20_000;
 
 impl Play {
-    fn come(&mut self, (namespace, slot): (&str, u64)) {
+    pub(super) fn come(&mut self, (namespace, slot): (&str, u64)) {
         let place = (namespace.to_owned(), format!("web-{slot}"));
         self.company.services.insert(place, service(namespace, slot));
         self.stage.ledger.inputs += 1;
@@ -30,7 +30,7 @@ impl Play {
         self.stage.follow();
     }
 
-    fn go(&mut self, (namespace, slot): (&str, u64)) {
+    pub(super) fn go(&mut self, (namespace, slot): (&str, u64)) {
         let name = format!("web-{slot}");
         let object = ObjectRef::new("services", namespace, &name);
         let _ = self.stage.kubernetes.delete(object, self.stage.now_ms);

@@ -2,11 +2,13 @@
 
 use super::{HEAL_MS, Play};
 use crate::actor::Company;
+use crate::check::cost::snapshot;
 use crate::check::fair::Round;
 use crate::interrupt::LATE_MS;
 use crate::random::Random;
 use crate::tally::count;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A node that goes has drained after so many minutes.
@@ -187,15 +189,24 @@ impl Play {
         }
     }
 
-    /// An operator changes what is ours, and it is put back.
+    /// An operator changes what is ours, and it is put back. L4: that is counted as drift.
     fn be_spoiled(&mut self, random: &mut Random) {
         if self.stage.breach.is_some() {
             return;
         }
         let before = self.stage.before_hands();
+        let (stood, noticed) = (snapshot(&self.stage), self.stage.drift_noticed());
         Company::spoil(random, &mut self.stage);
+        let spoilt = changed(&stood, &snapshot(&self.stage));
         self.stage.after_hands(&before);
         self.come_right();
+        count(&mut self.stage.tally.checks, "L4");
+        let now = snapshot(&self.stage);
+        let repaired = spoilt.iter().find(|id| now.get(*id) == stood.get(*id));
+        let uncounted = noticed.is_some() && noticed == self.stage.drift_noticed();
+        if let Some(id) = repaired.filter(|_| uncounted) {
+            self.stage.fail("L4", format!("{id} was spoilt and put back, and no drift is counted"));
+        }
     }
 
     /// L1: lists come in pages of one. What one of several pages lacks is not gone because others
@@ -267,4 +278,13 @@ impl Play {
             self.stage.fail("L1", text);
         }
     }
+}
+
+/// Load balancers and security groups that differ.
+fn changed(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) -> Vec<String> {
+    let kinds = ["/loadbalancers/", "/networksecuritygroups/"];
+    let differs = |(id, was): &(&String, &Value)| {
+        kinds.iter().any(|kind| id.contains(kind)) && after.get(*id) != Some(*was)
+    };
+    before.iter().filter(differs).map(|(id, _)| id.clone()).collect()
 }

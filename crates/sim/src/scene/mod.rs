@@ -47,7 +47,7 @@ pub enum Layout {
     Nics,
     /// Several load balancers.
     Several,
-    /// One load balancer for each node set (Basic).
+    /// One load balancer for each node set: Basic, in some seeds Standard.
     PerSet,
     /// A container load balancer for each Service.
     Containers,
@@ -378,7 +378,7 @@ impl Scene {
                 labels["pool"] = json!("two");
             }
         }
-        node
+        self.with_machines(node)
     }
 
     /// Whether Azure takes Private Link Services: before pools of NICs, and on no load balancer
@@ -435,8 +435,12 @@ impl Scene {
             azure.seed(objects::gateway());
             azure.seed_gateway(&gateway(), &objects::gateway_tables());
         }
-        let basic = self.layout == Layout::PerSet;
-        azure.seed(objects::what_annotations_name(if basic { "Basic" } else { "Standard" }));
+        if self.has_machines_apart() {
+            let machines = objects::scale_set("vmss", MACHINES).into_iter();
+            azure.seed(machines.map(|machine| self.with_machines(machine)).collect());
+        }
+        let sku = if self.is_basic() { "Basic" } else { "Standard" };
+        azure.seed(objects::what_annotations_name(sku));
         if self.with.contains(&Fault::SecondCluster) {
             azure.seed(second::estate(self.cluster_name()));
         }

@@ -44,10 +44,16 @@ fn balancer(name: &str, address: &Value) -> Value {
             "probe": part("probes", &rule)}}]}})
 }
 
+/// The name of that Service's public IP.
+#[must_use]
+pub fn ip_of_a_namesake(cluster: &str) -> String {
+    format!("{cluster}-{NAMESAKES}")
+}
+
 /// A public IP of a cluster that the Go cloud provider serves, and that has our name: it is in a
 /// resource group that only Services name, where a name says nothing, and carries no UID.
 fn of_a_namesake(cluster: &str) -> Value {
-    let mut ip = public_ip("pip-rg", &format!("{cluster}-{NAMESAKES}"), "20.50.1.4");
+    let mut ip = public_ip("pip-rg", &ip_of_a_namesake(cluster), "20.50.1.4");
     ip["tags"] =
         json!({"k8s-azure-cluster-name": cluster, "k8s-azure-service": "default/namesake"});
     ip

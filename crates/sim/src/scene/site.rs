@@ -1,11 +1,21 @@
 //! What the cloud config says beside what every run needs: in some seeds each of its other keys
 //! that decides on what is built has a value.
 
-use super::{GROUP_APART, Layout, Outbound, Scene};
+use super::{GROUP, GROUP_APART, Layout, Outbound, SUBSCRIPTION, Scene};
 use crate::config::{CLUSTER, OTHER_CLUSTER};
 use crate::fault::Fault;
 use crate::random::Random;
 use serde_json::{Map, Value, json};
+
+/// In how many of a thousand scenes with a cloud config of their own, and a load balancer for each
+/// node set, these are Standard.
+const STANDARD_SETS: u64 = 700;
+
+/// In how many of a thousand scenes with a cloud config of their own, and container load balancers,
+/// machines are in a subscription of their own.
+const MACHINES_APART: u64 = 400;
+/// That subscription.
+const OF_MACHINES: &str = "00000000-0000-0000-0000-000000000002";
 
 /// Names that Pods have for egress gateways.
 const EGRESS: u64 = 3;
@@ -19,6 +29,37 @@ impl Scene {
         let free = matches!(self.layout, Layout::Single | Layout::Nics | Layout::PerSet);
         let other = free && self.outbound == Outbound::None && self.uids.is_multiple_of(2);
         if self.with.contains(&Fault::CloudConfig) && other { OTHER_CLUSTER } else { CLUSTER }
+    }
+
+    /// Whether each node set has a load balancer of its own, and these are Standard.
+    #[must_use]
+    pub fn has_standard_sets(&self) -> bool {
+        let suits = self.layout == Layout::PerSet && self.with.contains(&Fault::CloudConfig);
+        suits && Random::new(self.uids).fork("standard sets").permille(STANDARD_SETS)
+    }
+
+    /// Whether load balancers are Basic.
+    #[must_use]
+    pub fn is_basic(&self) -> bool {
+        self.layout == Layout::PerSet && !self.has_standard_sets()
+    }
+
+    /// Whether the network is in another subscription than the machines. Drawn where no resource of
+    /// the network names a machine.
+    #[must_use]
+    pub fn has_machines_apart(&self) -> bool {
+        let suits = self.layout == Layout::Containers && self.with.contains(&Fault::CloudConfig);
+        suits && Random::new(self.uids).fork("subscriptions").permille(MACHINES_APART)
+    }
+
+    /// What names machines in the network's subscription, with these in theirs.
+    pub(super) fn with_machines(&self, value: Value) -> Value {
+        if !self.has_machines_apart() {
+            return value;
+        }
+        let from = format!("{GROUP}/providers/Microsoft.Compute");
+        let text = value.to_string().replace(&from, &from.replace(SUBSCRIPTION, OF_MACHINES));
+        serde_json::from_str(&text).unwrap_or(value)
     }
 
     /// Keys of the cloud config that others have no value for.
@@ -73,10 +114,60 @@ impl Scene {
             // Pods of the namespace `default` ask for it: their labels are read in small letters.
             site.insert("egressGatewayNamespaces".to_owned(), json!({"Team-1": ["team"]}));
         }
+        site.extend(self.idle());
+        if self.has_machines_apart() {
+            site.insert("subscriptionId".to_owned(), json!(OF_MACHINES));
+            site.insert("networkResourceSubscriptionID".to_owned(), json!(SUBSCRIPTION));
+        }
+        if self.has_standard_sets() {
+            let standard = [
+                ("loadBalancerSku", json!("standard")),
+                ("enableMultipleStandardLoadBalancers", json!(true)),
+                ("disableOutboundSNAT", json!(true)),
+            ];
+            site.extend(standard.map(|(key, value)| (key.to_owned(), value)));
+        }
         if edge && one_balancer {
             site.insert("extendedLocationName".to_owned(), json!("losangeles"));
             site.insert("extendedLocationType".to_owned(), json!("EdgeZone"));
         }
         Value::Object(site)
+    }
+
+    /// Keys that are there and change nothing: of other kinds of machines, limits that are not
+    /// reached.
+    fn idle(&self) -> Map<String, Value> {
+        let mut random = Random::new(self.uids).fork("idle keys");
+        let keys = [
+            // Machines are of scale sets.
+            ("primaryAvailabilitySetName", json!("vmss2")),
+            ("disableAvailabilitySetNodes", json!(true)),
+            // 0 counts as if nothing were said.
+            ("maximumLoadBalancerRuleCount", json!(0)),
+        ];
+        let said = keys.into_iter().filter(|_| random.permille(500));
+        said.map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::LATER;
+
+    #[test]
+    fn machines_may_be_in_another_subscription_than_the_network() {
+        let scene = |uids: u64| Scene {
+            with: LATER.iter().copied().collect(),
+            ..Scene::plain(Layout::Containers, 3, uids)
+        };
+        let apart = (0..64).map(scene).find(Scene::has_machines_apart).expect("some are drawn");
+        let config = apart.config(&json!({}));
+        let gateway = config.policy().gateway_id();
+        assert!(gateway.as_str().contains(SUBSCRIPTION), "{gateway:?}");
+        let node = apart.node(0)["spec"]["providerID"].to_string();
+        assert!(node.contains(OF_MACHINES), "{node}");
+        let machine = node.trim_matches('"').trim_start_matches("azure://").to_owned();
+        assert!(apart.cloud().resource(&machine).is_some(), "{machine}");
     }
 }

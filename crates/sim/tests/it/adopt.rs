@@ -4,9 +4,6 @@ use crate::support::*;
 use serde_json::{Value, json};
 use sim::{Laboratory, Promises};
 
-const DAY_MS: u64 = 86_400_000;
-const INTERVAL_MS: u64 = 120_000;
-
 fn address(lab: &Laboratory) -> Value {
     let all = lab.kubernetes.list("services", None);
     let web = all.iter().find(|service| service["metadata"]["name"] == "web-0000");

@@ -1,14 +1,13 @@
 //! The call budget under a model of Azure's published limits: how long things take against the
 //! least that the limits allow, and how many calls are refused.
 
+use crate::support::container::refusal;
 use crate::support::*;
-use azure_emulator::{Fault, FaultKind, Request, Switch};
+use azure_emulator::{Fault, Request, Switch};
 use control::Options;
 use model::report::Wait;
 use serde_json::json;
 use sim::Laboratory;
-
-const HOUR_MS: u64 = 3_600_000;
 
 /// Four load balancers, because one of several takes 301 rules; operations that take their time.
 fn limited() -> Laboratory {
@@ -79,10 +78,7 @@ fn converge(lab: &mut Laboratory, services: u32) -> (u64, usize, usize) {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "minutes without optimisation: cargo test --release -p sim --test it budget::"
-)]
+#[cfg_attr(debug_assertions, ignore = "minutes: cargo test --release -p sim --test it budget::")]
 fn a_thousand_public_services_take_what_the_limits_take() {
     let mut lab = limited();
     let (took, writes, calls) = converge(&mut lab, 1_000);
@@ -100,10 +96,7 @@ fn a_thousand_public_services_take_what_the_limits_take() {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "minutes without optimisation: cargo test --release -p sim --test it budget::"
-)]
+#[cfg_attr(debug_assertions, ignore = "minutes: cargo test --release -p sim --test it budget::")]
 fn nine_hundred_fit_into_one_span_and_take_what_the_buckets_take() {
     let mut lab = limited();
     let (took, writes, calls) = converge(&mut lab, 900);
@@ -118,10 +111,7 @@ fn nine_hundred_fit_into_one_span_and_take_what_the_buckets_take() {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "minutes without optimisation: cargo test --release -p sim --test it budget::"
-)]
+#[cfg_attr(debug_assertions, ignore = "minutes: cargo test --release -p sim --test it budget::")]
 fn most_have_an_address_long_before_the_last_one() {
     let mut lab = limited();
     (0..1_000).for_each(|n| create(&mut lab, service(n)));
@@ -143,10 +133,7 @@ fn most_have_an_address_long_before_the_last_one() {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "minutes without optimisation: cargo test --release -p sim --test it budget::"
-)]
+#[cfg_attr(debug_assertions, ignore = "minutes: cargo test --release -p sim --test it budget::")]
 fn a_service_that_comes_during_a_mass_deletion_is_not_held_up() {
     let mut lab = limited();
     converge(&mut lab, 600);
@@ -162,10 +149,7 @@ fn a_service_that_comes_during_a_mass_deletion_is_not_held_up() {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "minutes without optimisation: cargo test --release -p sim --test it budget::"
-)]
+#[cfg_attr(debug_assertions, ignore = "minutes: cargo test --release -p sim --test it budget::")]
 fn a_service_that_changes_all_the_time_delays_no_other() {
     let mut lab = limited();
     create(&mut lab, service(1_000));
@@ -176,8 +160,7 @@ fn a_service_that_changes_all_the_time_delays_no_other() {
     while addressed(&lab).1 > 0 {
         flips += 1;
         let timeout = (4 + flips % 20).to_string();
-        let key = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
-        let body = json!({"metadata": {"annotations": {key: timeout}}});
+        let body = json!({"metadata": {"annotations": {TIMEOUT: timeout}}});
         patch(&mut lab, "services", "default", "web-1000", body);
         lab.pass(500);
         assert!(lab.now_ms < start + HOUR_MS);
@@ -196,10 +179,7 @@ fn a_service_that_changes_all_the_time_delays_no_other() {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "minutes without optimisation: cargo test --release -p sim --test it budget::"
-)]
+#[cfg_attr(debug_assertions, ignore = "minutes: cargo test --release -p sim --test it budget::")]
 fn a_stranger_that_uses_half_is_noticed() {
     let mut lab = limited();
     (0..800).for_each(|n| create(&mut lab, service(n)));
@@ -229,20 +209,15 @@ fn a_stranger_that_uses_half_is_noticed() {
     assert!(took < 345_000, "{took} ms");
 }
 
+/// Azure has too many writes.
+fn storm(retry_after_s: Option<u64>) -> Fault {
+    let kind = refusal(429, "TooManyRequests", retry_after_s);
+    Fault::new(kind).on_method("PUT").always()
+}
+
 #[test]
 fn in_a_storm_of_refusals_few_calls_are_made() {
     let mut lab = limited();
-    let storm = |retry_after_s| {
-        Fault::new(FaultKind::Status {
-            status: 429,
-            code: "TooManyRequests".into(),
-            message: "too many".into(),
-            retry_after_s,
-            headers: Vec::new(),
-        })
-        .on_method("PUT")
-        .always()
-    };
     lab.azure.add_fault(storm(Some(20)));
     (0..100).for_each(|n| create(&mut lab, service(n)));
     lab.pass(600_000);
@@ -269,10 +244,7 @@ fn in_a_storm_of_refusals_few_calls_are_made() {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "minutes without optimisation: cargo test --release -p sim --test it budget::"
-)]
+#[cfg_attr(debug_assertions, ignore = "minutes: cargo test --release -p sim --test it budget::")]
 fn a_restart_in_the_middle_takes_up_what_is_left() {
     let mut lab = limited();
     (0..500).for_each(|n| create(&mut lab, service(n)));
@@ -304,14 +276,7 @@ fn a_write_whose_gathering_is_over_wakes_nobody_before_there_is_budget() {
     (0..300).for_each(|n| create(&mut lab, service(n)));
     // The first public IPs are made; then Azure takes nothing more for five minutes.
     lab.pass(1_300);
-    let closed = FaultKind::Status {
-        status: 429,
-        code: "TooManyRequests".into(),
-        message: "too many".into(),
-        retry_after_s: Some(300),
-        headers: Vec::new(),
-    };
-    lab.azure.add_fault(Fault::new(closed).on_method("PUT").always());
+    lab.azure.add_fault(storm(Some(300)));
     lab.pass(30_000);
     assert!(!lab.controller().waiting_for_budget().is_empty(), "else nothing is shown");
     let plans = lab.controller().counts().plans;
@@ -331,11 +296,9 @@ fn what_somebody_else_keeps_busy_is_read_at_growing_intervals() {
     assert!(lab.settle(HOUR_MS));
     // Somebody's operation on a public IP that takes ten hours.
     lab.azure.options_mut().lro_ms = 10 * HOUR_MS;
-    let mut request = Request::new("PUT", &network("publicIPAddresses/byo-pip"));
-    request.body = Some(json!({"location": "eastus", "sku": {"name": "Standard"},
-        "tags": {"theirs": "1"}, "properties": {"publicIPAllocationMethod": "Static"}}));
-    let answer = lab.azure.handle(request, lab.now_ms);
-    assert!(answer.status < 300, "{answer:?}");
+    let body = json!({"location": "eastus", "sku": {"name": "Standard"}, "tags": {"theirs": "1"},
+        "properties": {"publicIPAllocationMethod": "Static"}});
+    call(&mut lab, "PUT", &network("publicIPAddresses/byo-pip"), Some(body));
     // Until the look for drift has met it.
     lab.pass(130_000);
     lab.azure.clear_calls();

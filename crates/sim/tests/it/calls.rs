@@ -1,10 +1,8 @@
 //! How many calls things cost. The numbers are exact, or bounds that issue and documents promise.
 
-use crate::support::container::{fault, refusal};
+use crate::support::container::{fault, refusal, refusing, writes_of};
 use crate::support::*;
-use serde_json::json;
-
-const DAY_MS: u64 = 86_400_000;
+use serde_json::{Value, json};
 
 fn fifty() -> sim::Laboratory {
     let mut lab = laboratory(&json!({}));
@@ -223,8 +221,7 @@ fn a_conflict_that_does_not_pass_is_told_and_backed_off() {
         let mut lab = laboratory(&json!({}));
         lab.settle(DAY_MS);
         create(&mut lab, service(0));
-        let refused = refusal(409, code, None);
-        lab.azure.add_fault(fault(refused, "PUT", "loadBalancers/").always());
+        lab.azure.add_fault(refusing(409, code, "PUT", "loadBalancers/").always());
         lab.azure.clear_calls();
         lab.pass(7_000);
         let calls = lab.azure.calls();
@@ -246,8 +243,9 @@ fn a_conflict_that_does_not_pass_is_told_and_backed_off() {
 fn an_owner_who_edits_what_azure_refused_does_not_wait_for_the_next_try() {
     let mut lab = laboratory(&json!({}));
     create(&mut lab, service(0));
-    let refused = refusal(400, "PublicIPCountLimitReached", None);
-    lab.azure.add_fault(fault(refused, "PUT", "publicIPAddresses/").always());
+    lab.azure.add_fault(
+        refusing(400, "PublicIPCountLimitReached", "PUT", "publicIPAddresses/").always(),
+    );
     lab.pass(10 * 60_000);
     lab.azure.clear_faults();
     lab.azure.clear_calls();
@@ -261,9 +259,7 @@ fn an_owner_who_edits_what_azure_refused_does_not_wait_for_the_next_try() {
 
 #[test]
 fn what_a_service_had_that_vanished_under_a_running_controller_goes() {
-    let mut lab = laboratory(&json!({}));
-    (0..2).for_each(|n| create(&mut lab, service(n)));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served((0..2).map(service));
     let base = base_of(&lab, "web-0001");
     // Somebody takes the finalizer off, and the Service is gone before anybody looks.
     let edit = json!({"metadata": {"finalizers": null}});
@@ -277,19 +273,31 @@ fn what_a_service_had_that_vanished_under_a_running_controller_goes() {
 }
 
 #[test]
-fn a_service_that_is_gone_is_forgotten_when_nothing_bears_its_names() {
-    let names = |lab: &sim::Laboratory| lab.controller().world().abandoned.len();
-    let mut lab = laboratory(&json!({}));
-    (0..3).for_each(|n| create(&mut lab, service(n)));
-    assert!(lab.settle(DAY_MS));
+fn what_is_being_made_for_a_service_that_vanishes_goes() {
+    let mut lab = served([service(0)]);
+    lab.azure.options_mut().lro_ms = 20_000;
+    create(&mut lab, service(1));
+    lab.pass(1_000);
+    let base = base_of(&lab, "web-0001");
+    assert!(lab.controller().writing().any(|(id, _)| id.name().contains(&base)));
+    let edit = json!({"metadata": {"finalizers": null}});
+    patch(&mut lab, "services", "default", "web-0001", edit);
     delete(&mut lab, "default", "web-0001");
     assert!(lab.settle(DAY_MS));
-    assert_eq!(names(&lab), 3);
-    // What began before it went may take a quarter of an hour.
-    lab.pass(10 * 60_000);
-    assert_eq!(names(&lab), 3);
-    lab.pass(20 * 60_000);
-    assert_eq!(names(&lab), 0);
+    let ips = lab.azure.resources_of("Microsoft.Network/publicIPAddresses");
+    assert!(!ips.iter().any(|ip| ip["name"].as_str().is_some_and(|name| name.contains(&base))));
+}
+
+#[test]
+fn a_service_that_is_gone_is_forgotten_when_nothing_bears_its_names() {
+    let names = |lab: &sim::Laboratory| lab.controller().world().abandoned.len();
+    let mut lab = served((0..3).map(service));
+    delete(&mut lab, "default", "web-0001");
+    assert!(lab.settle(DAY_MS));
+    let calls = lab.controller().counts().kubernetes;
+    lab.pass(30 * 60_000);
+    let written = lab.controller().counts().kubernetes - calls;
+    assert_eq!((names(&lab), written, noted(&lab)), (0, 0, Value::Null), "nothing bears them");
     // Another one's finalizer is taken off, and what it has stays as long as nothing is written.
     lab.pause("true");
     let edit = json!({"metadata": {"finalizers": null}});
@@ -297,10 +305,88 @@ fn a_service_that_is_gone_is_forgotten_when_nothing_bears_its_names() {
     delete(&mut lab, "default", "web-0000");
     lab.pass(60 * 60_000);
     assert!(names(&lab) > 0);
+    assert!(noted(&lab).as_str().is_some_and(|text| text.contains("default/web-0000")));
     lab.pause("false");
     assert!(lab.settle(DAY_MS));
     lab.pass(60 * 60_000);
-    assert_eq!(names(&lab), 0);
+    assert_eq!((names(&lab), noted(&lab)), (0, Value::Null));
+}
+
+/// What the ledger notes of Services that went without being released.
+fn noted(lab: &sim::Laboratory) -> Value {
+    let ledger = kube_emulator::ObjectRef::new("configmaps", "kube-system", "ballast-ledger");
+    lab.kubernetes.get(ledger).expect("it is there")["data"]["gone"].clone()
+}
+
+#[test]
+fn what_a_service_had_that_vanished_goes_though_the_process_ends_first() {
+    let mut lab = laboratory(&json!({}));
+    (0..2).for_each(|n| create(&mut lab, service(n)));
+    assert!(lab.settle(DAY_MS));
+    let base = base_of(&lab, "web-0001");
+    let bears = |lab: &sim::Laboratory| {
+        let all = lab.azure.resources().into_iter();
+        all.filter(|resource| resource.to_string().contains(&base)).count()
+    };
+    lab.pause("true");
+    let edit = json!({"metadata": {"finalizers": null}});
+    patch(&mut lab, "services", "default", "web-0001", edit);
+    delete(&mut lab, "default", "web-0001");
+    lab.pass(60_000);
+    assert!(bears(&lab) > 0);
+    assert!(noted(&lab).as_str().is_some_and(|text| text.contains(&base)), "{}", noted(&lab));
+    lab.restart();
+    assert!(lab.settle(DAY_MS));
+    assert_eq!((bears(&lab), addressed(&lab)), (0, (1, 0)));
+}
+
+/// A process whose watch lags would take a Service for gone that has the name of one that is.
+#[test]
+fn nothing_is_made_for_a_service_while_its_name_is_noted_as_gone() {
+    let mut lab = laboratory(&json!({}));
+    (0..2).for_each(|n| create(&mut lab, service(n)));
+    assert!(lab.settle(DAY_MS));
+    lab.pause("true");
+    let edit = json!({"metadata": {"finalizers": null}});
+    patch(&mut lab, "services", "default", "web-0001", edit);
+    delete(&mut lab, "default", "web-0001");
+    lab.pass(60_000);
+    let has = |lab: &sim::Laboratory| noted(lab).to_string().contains("default/web-0001");
+    assert!(has(&lab));
+    let away = kube_emulator::Fault::next(kube_emulator::Failure::Unavailable);
+    let away = away.on_kind("configmaps").on_method(kube_emulator::Method::Patch);
+    lab.kubernetes.inject(away.times(12));
+    lab.azure.clear_calls();
+    create(&mut lab, service(1));
+    lab.pause("false");
+    lab.pass(4_000);
+    assert_eq!((writes_of(&lab, "PUT", "publicIPAddresses"), has(&lab)), (0, true));
+    assert!(lab.settle(DAY_MS));
+    assert_eq!((addressed(&lab), has(&lab)), ((2, 0), false));
+}
+
+/// Until the note is written nothing goes: a process that ended before would leave an orphan that
+/// is half taken away.
+#[test]
+fn what_a_service_had_that_vanished_stays_until_that_is_noted() {
+    let mut lab = laboratory(&json!({}));
+    (0..2).for_each(|n| create(&mut lab, service(n)));
+    assert!(lab.settle(DAY_MS));
+    let away = kube_emulator::Fault::next(kube_emulator::Failure::Unavailable);
+    let away = away.on_kind("configmaps").on_method(kube_emulator::Method::Patch);
+    lab.kubernetes.inject(away.times(12));
+    lab.azure.clear_calls();
+    let edit = json!({"metadata": {"finalizers": null}});
+    patch(&mut lab, "services", "default", "web-0001", edit);
+    delete(&mut lab, "default", "web-0001");
+    let taken = |lab: &sim::Laboratory| {
+        let balancers = writes_of(lab, "PUT", "loadBalancers");
+        (balancers, writes_of(lab, "DELETE", "publicIPAddresses"))
+    };
+    lab.pass(4_000);
+    assert_eq!((taken(&lab), noted(&lab)), ((0, 0), Value::Null));
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(taken(&lab), (1, 1));
 }
 
 #[test]
@@ -320,8 +406,7 @@ fn what_azure_is_still_changing_for_a_former_process_is_looked_at_soon() {
 fn a_frontend_that_fails_the_load_balancer_is_found() {
     let mut lab = fifty();
     let base = base_of(&lab, "web-0031");
-    let refused =
-        fault(refusal(400, "InvalidRequestFormat", None), "PUT", "loadBalancers/kubernetes$");
+    let refused = refusing(400, "InvalidRequestFormat", "PUT", "loadBalancers/kubernetes$");
     lab.azure.add_fault(refused.on_body(&format!("{base}-TCP-80")).always());
     lab.pass(1_000);
     assert_eq!(addressed(&lab), (49, 1));
@@ -340,8 +425,7 @@ fn one_at_fault_of_eight() -> sim::Laboratory {
     lab.azure.options_mut().lro_ms = 5_000;
     (0..8).for_each(|n| create(&mut lab, service(n)));
     let base = base_of(&lab, "web-0003");
-    let refused =
-        fault(refusal(400, "InvalidRequestFormat", None), "PUT", "loadBalancers/kubernetes$");
+    let refused = refusing(400, "InvalidRequestFormat", "PUT", "loadBalancers/kubernetes$");
     lab.azure.add_fault(refused.on_body(&format!("{base}-TCP-80")).always());
     lab
 }

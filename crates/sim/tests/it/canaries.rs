@@ -39,7 +39,7 @@ const CAUGHT: &[(Canary, Profile, &str, u64)] = &[
     (Canary::NoBackOff, Profile::Azure, "S6", 1),
     (Canary::IgnoresRetryAfter, Profile::Azure, "S6", 3),
     (Canary::StatusFirst, Profile::All, "L4", 1),
-    (Canary::KeepsStatus, Profile::All, "L3", 1),
+    (Canary::KeepsStatus, Profile::All, "L4", 1),
     (Canary::TellsSecret, Profile::All, "S8", 1),
     (Canary::WritesWhenQuiet, Profile::Calm, "L1", 1),
     (Canary::WritesTwice, Profile::Calm, "L5", 2),

@@ -21,17 +21,22 @@ fn arrive(lab: &mut Laboratory, services: u32, pods: u32, nodes: u32) {
 }
 
 fn quiet(nodes: u32) -> Laboratory {
-    let mut lab = container_laboratory(nodes);
-    rest(&mut lab);
+    let mut lab = resting(nodes);
     lab.azure.clear_calls();
+    lab
+}
+
+/// So many Services are there, with so many Pods each.
+fn arrived(services: u32, pods: u32, nodes: u32) -> Laboratory {
+    let mut lab = quiet(nodes);
+    arrive(&mut lab, services, pods, nodes);
+    rest(&mut lab);
     lab
 }
 
 /// So many Services stand, with so many Pods each; calls take 200 ms.
 fn standing(services: u32, pods: u32, nodes: u32) -> Laboratory {
-    let mut lab = quiet(nodes);
-    arrive(&mut lab, services, pods, nodes);
-    rest(&mut lab);
+    let mut lab = arrived(services, pods, nodes);
     assert_eq!(table(&lab).len() as u32, services * pods);
     // Past the time in which a list is not believed, so that checks do not fall into the test.
     lab.pass(11_000);
@@ -74,11 +79,8 @@ fn new_services_cost_two_puts_each_and_a_shared_registration() {
 /// written says nothing of it: it is tried less and less often.
 #[test]
 fn a_load_balancer_that_is_refused_is_not_tried_more_often_where_pods_come_and_go() {
-    let mut lab = quiet(3);
-    arrive(&mut lab, 1, 2, 3);
-    rest(&mut lab);
-    let refused = refusal(400, "InvalidRequestFormat", None);
-    lab.azure.add_fault(fault(refused, "PUT", "/loadBalancers/").always());
+    let mut lab = arrived(1, 2, 3);
+    lab.azure.add_fault(refusing(400, "InvalidRequestFormat", "PUT", "/loadBalancers/").always());
     lab.azure.clear_calls();
     let ports = json!([{"name": "http", "port": 443, "targetPort": 8080, "protocol": "TCP"}]);
     patch(&mut lab, "services", "default", &web_name(0), json!({"spec": {"ports": ports}}));
@@ -96,10 +98,8 @@ fn a_load_balancer_that_is_refused_is_not_tried_more_often_where_pods_come_and_g
 /// follow: each attempt comes later than the one before.
 #[test]
 fn an_address_that_is_refused_is_tried_less_and_less_often() {
-    let mut lab = quiet(3);
-    arrive(&mut lab, 1, 2, 3);
-    rest(&mut lab);
-    let refused = fault(refusal(400, "BadRequest", None), "POST", "/updateAddressLocations");
+    let mut lab = arrived(1, 2, 3);
+    let refused = refusing(400, "BadRequest", "POST", "/updateAddressLocations");
     lab.azure.add_fault(refused.on_body(&pod_ip(9)).always());
     lab.azure.clear_calls();
     set_slice(&mut lab, &web_name(0), 0, ready(&[(0, 0), (1, 1), (9, 2)]));
@@ -116,11 +116,8 @@ fn an_address_that_is_refused_is_tried_less_and_less_often() {
 /// that show what the process before may have made for it, and for nothing of egress.
 #[test]
 fn a_service_is_deleted_while_nat_gateways_cannot_be_read() {
-    let mut lab = quiet(3);
-    arrive(&mut lab, 1, 2, 3);
-    rest(&mut lab);
-    let failing = refusal(500, "InternalServerError", None);
-    lab.azure.add_fault(fault(failing, "GET", "/natGateways$").always());
+    let mut lab = arrived(1, 2, 3);
+    lab.azure.add_fault(refusing(500, "InternalServerError", "GET", "/natGateways$").always());
     lab.restart();
     delete(&mut lab, "default", &web_name(0));
     lab.pass(120_000);
@@ -133,9 +130,7 @@ fn a_service_is_deleted_while_nat_gateways_cannot_be_read() {
 #[test]
 fn a_call_keeps_within_the_size_limit() {
     // 50 Services of 500 Pods are 25,000 addresses: more than one call may carry.
-    let mut lab = quiet(50);
-    arrive(&mut lab, 50, 500, 50);
-    rest(&mut lab);
+    let lab = arrived(50, 500, 50);
     assert_eq!(table(&lab).len(), 25_000);
     assert_eq!(location_posts(&lab), 2, "50,000 entries, 40,000 a call");
     // ARM takes 4 MB; a call stays well below.

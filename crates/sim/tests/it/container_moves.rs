@@ -3,7 +3,7 @@
 
 use crate::support::container::*;
 use crate::support::{create, delete};
-use azure_emulator::{FaultKind, Request};
+use azure_emulator::FaultKind;
 use kube_emulator::Part;
 use serde_json::{Value, json};
 use sim::{Laboratory, Witness};
@@ -153,17 +153,8 @@ fn a_hundred_addresses_swap_nodes_at_once() {
 
 /// Somebody else writes one of the tables.
 fn meddle(lab: &mut Laboratory, action: &str, body: Value) {
-    let path = format!("{}/{action}?api-version=2025-05-01", gateway_id());
-    let now = lab.now_ms;
-    let answer = lab.azure.handle(Request::new("POST", &path).with_body(body), now);
-    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    write_table(lab, action, body);
     lab.azure.clear_calls();
-}
-
-fn edit(location: &str, address: &str, services: &[&str]) -> Value {
-    json!({"action": "PartialUpdate", "addressLocations": [{"addressLocation": location,
-        "addressUpdateAction": "PartialUpdate",
-        "addresses": [{"address": address, "services": services}]}]})
 }
 
 fn standing() -> Laboratory {
@@ -185,7 +176,7 @@ const INTERVAL_MS: u64 = 120_000;
 fn an_address_that_somebody_takes_away_is_back_after_an_interval() {
     let mut lab = standing();
     let whole = table(&lab);
-    meddle(&mut lab, "updateAddressLocations", edit(&location(0), &pod_ip(1), &[]));
+    meddle(&mut lab, "updateAddressLocations", entry(&location(0), &pod_ip(1), &[]));
     assert_eq!(backends(&lab, &web_name(0)), [pod_ip(2)]);
     lab.pass(INTERVAL_MS + 1_000);
     assert_eq!(table(&lab), whole);
@@ -197,7 +188,7 @@ fn an_address_that_somebody_adds_is_gone_after_an_interval() {
     let mut lab = standing();
     let whole = table(&lab);
     let uid = uid_of(&lab, &web_name(1));
-    meddle(&mut lab, "updateAddressLocations", edit(&location(2), "10.250.0.1", &[&uid]));
+    meddle(&mut lab, "updateAddressLocations", entry(&location(2), "10.250.0.1", &[&uid]));
     assert_eq!(backends(&lab, &web_name(1)).len(), 2);
     lab.pass(INTERVAL_MS + 1_000);
     assert_eq!(table(&lab), whole);
@@ -209,7 +200,7 @@ fn a_registration_that_somebody_takes_away_is_back_after_an_interval() {
     let mut lab = standing();
     let whole = table(&lab);
     let uid = uid_of(&lab, &web_name(1));
-    meddle(&mut lab, "updateAddressLocations", edit(&location(1), &pod_ip(3), &[]));
+    meddle(&mut lab, "updateAddressLocations", entry(&location(1), &pod_ip(3), &[]));
     let gone = json!({"isDelete": true, "service": {"name": uid, "properties": {}}});
     let body = json!({"action": "PartialUpdate", "serviceRequests": [gone]});
     meddle(&mut lab, "updateServices", body);
@@ -327,8 +318,7 @@ fn nothing_goes_while_addresses_are_in_flight() {
 #[test]
 fn an_egress_gateway_with_only_a_public_ip_goes_when_its_pod_changes_its_mind() {
     for (crash, label) in [(false, "team-b"), (true, "team-b"), (false, ""), (true, "")] {
-        let mut lab = container_laboratory(2);
-        rest(&mut lab);
+        let mut lab = resting(2);
         lab.azure_latency_ms = 100;
         create_pod(&mut lab, egress_pod("out", "team-a", &["10.99.0.1"], 1));
         lab.pass(50);

@@ -294,12 +294,12 @@ impl Walk {
         let (action, body) = match self.dice.roll(3) {
             0 => {
                 let Some((location, address)) = self.dice.pick(&entries).cloned() else { return };
-                ("updateAddressLocations", edit(&location, &address, &[]))
+                ("updateAddressLocations", entry(&location, &address, &[]))
             }
             1 => {
                 let Some(name) = self.dice.pick(&names).cloned() else { return };
                 let leaked = ("10.224.0.4".to_owned(), "10.250.0.1".to_owned(), name.clone());
-                let body = edit(&leaked.0, &leaked.1, &[&name]);
+                let body = entry(&leaked.0, &leaked.1, &[&name]);
                 self.ever.borrow_mut().insert(leaked);
                 ("updateAddressLocations", body)
             }
@@ -311,16 +311,9 @@ impl Walk {
                 ("updateServices", json!({"action": action, "serviceRequests": requests}))
             }
         };
-        let now = self.lab.now_ms;
-        let path = format!("{}/{action}?api-version=2025-05-01", gateway_id());
-        self.lab.azure.handle(Request::new("POST", &path).with_body(body), now);
+        let request = Request::new("POST", &format!("{}/{action}", gateway_id())).with_body(body);
+        self.lab.azure.handle(request, self.lab.now_ms);
     }
-}
-
-fn edit(location: &str, address: &str, services: &[&str]) -> Value {
-    let addresses = json!([{"address": address, "services": services}]);
-    json!({"action": "PartialUpdate", "addressLocations": [{"addressLocation": location,
-        "addressUpdateAction": "PartialUpdate", "addresses": addresses}]})
 }
 
 fn walk(seed: u64) {

@@ -3,14 +3,11 @@
 
 use crate::support::container::*;
 use crate::support::*;
-use azure_emulator::{FaultKind, Request};
+use azure_emulator::FaultKind;
 use control::{DriftOutcome, NoticeKind};
-use kube_emulator::ObjectRef;
 use serde_json::{Value, json};
 use sim::Laboratory;
 
-const DAY_MS: u64 = 86_400_000;
-const INTERVAL_MS: u64 = 120_000;
 /// Reads of one interval of a settled cluster: load balancers, public IPs, Private Link Services,
 /// the security group.
 const LISTS: usize = 4;
@@ -29,7 +26,7 @@ fn two(policy: &str) -> Laboratory {
 }
 
 fn balancer(lab: &Laboratory) -> Value {
-    lab.azure.resource(&network("loadBalancers/kubernetes")).expect("it is there")
+    resource(lab, "loadBalancers/kubernetes")
 }
 
 fn names(of: &Value, collection: &str) -> Vec<String> {
@@ -118,8 +115,7 @@ fn with_report_it_is_only_shown_and_everything_else_goes_on() {
     assert!(!names(&balancer(&lab), "loadBalancingRules").contains(&rule));
     assert_eq!(lab.controller().drift_fields(), 1, "it is remembered over our own writes");
     // Its owner wishes something else of that rule.
-    let key = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
-    let body = json!({"metadata": {"annotations": {key: "10"}}});
+    let body = json!({"metadata": {"annotations": {TIMEOUT: "10"}}});
     patch(&mut lab, "services", "default", "web-0001", body);
     assert!(lab.settle(DAY_MS));
     assert!(names(&balancer(&lab), "loadBalancingRules").contains(&rule));
@@ -140,8 +136,7 @@ fn with_report_a_rule_that_is_gone_is_back_once_its_frontend_has_another_address
     assert!(lab.settle(DAY_MS));
     lab.pass(INTERVAL_MS);
     let rules = |lab: &Laboratory| {
-        let balancer = lab.azure.resource(&network("loadBalancers/kubernetes-internal"));
-        names(&balancer.expect("it is there"), "loadBalancingRules")
+        names(&resource(lab, "loadBalancers/kubernetes-internal"), "loadBalancingRules")
     };
     let there = rules(&lab);
     assert_eq!(there.len(), 1);
@@ -174,10 +169,8 @@ fn with_report_a_security_rule_goes_before_its_address_is_released() {
         rules.push(rule);
     });
     lab.pass(INTERVAL_MS);
-    let rules = |lab: &Laboratory| {
-        let group = lab.azure.resource(&network("networkSecurityGroups/nsg"));
-        names(&group.expect("it is there"), "securityRules")
-    };
+    let rules =
+        |lab: &Laboratory| names(&resource(lab, "networkSecurityGroups/nsg"), "securityRules");
     assert!(rules(&lab).iter().any(|name| name == theirs), "it is left: {:?}", said(&lab));
     delete(&mut lab, "default", "web-0001");
     assert!(lab.settle(DAY_MS));
@@ -189,9 +182,7 @@ fn with_report_a_security_rule_goes_before_its_address_is_released() {
 #[test]
 fn with_report_a_write_whose_answer_is_lost_is_nobody_elses() {
     let mut lab = two("report");
-    let group = |lab: &Laboratory| {
-        lab.azure.resource(&network("networkSecurityGroups/nsg")).expect("it is there")
-    };
+    let group = |lab: &Laboratory| resource(lab, "networkSecurityGroups/nsg");
     let rules = |lab: &Laboratory| group(lab)["properties"]["securityRules"].to_string();
     assert!(!rules(&lab).contains("443"));
     let lost = fault(FaultKind::AppliedThenReset, "PUT", "networkSecurityGroups");
@@ -257,7 +248,7 @@ fn an_address_taken_out_of_a_pool_and_a_tag_of_ours() {
         lab.pass(INTERVAL_MS);
         let wrote = lab.calls().0;
         let there = balancer(&lab).to_string().contains("10.224.0.5");
-        let tags = lab.azure.resource(&network(&ip)).expect("it is there")["tags"].clone();
+        let tags = resource(&lab, &ip)["tags"].clone();
         let tagged = tags.get("k8s-azure-cluster-name").is_some();
         let texts = said(&lab).join("\n");
         assert!(texts.contains("pool address kubernetes/10.224.0.5 is gone"), "{texts}");
@@ -275,7 +266,7 @@ fn a_security_rule_that_somebody_narrowed() {
             body["properties"]["securityRules"].as_array_mut().expect("rules").clear();
         });
         lab.pass(INTERVAL_MS);
-        let group = lab.azure.resource(&network("networkSecurityGroups/nsg")).expect("there");
+        let group = resource(&lab, "networkSecurityGroups/nsg");
         let back = !names(&group, "securityRules").is_empty();
         assert_eq!((lab.calls().0, back), if policy == "repair" { (1, true) } else { (0, false) });
         assert_eq!(lab.controller().drift_noticed(), 1);
@@ -313,8 +304,8 @@ fn the_first_plan_of_a_process_is_a_takeover() {
 }
 
 fn noted(lab: &Laboratory) -> Value {
-    let ledger = ObjectRef::new("configmaps", "kube-system", "ballast-ledger");
-    lab.kubernetes.get(ledger).expect("it is there")["data"]["drift"].clone()
+    let ledger = object(lab, "configmaps", "kube-system", "ballast-ledger");
+    ledger.expect("it is there")["data"]["drift"].clone()
 }
 
 #[test]
@@ -330,7 +321,7 @@ fn with_report_what_was_left_is_left_by_the_next_process() {
     lab.azure.clear_calls();
     lab.restart();
     lab.pass(2 * INTERVAL_MS);
-    assert_eq!(lab.calls().0, 0, "nothing is written");
+    assert_eq!(lab.calls().0, 0, "nothing is written: {:#?}", lab.notices);
     assert_eq!((lab.controller().drift_fields(), said(&lab).len()), (1, 1));
     // Everything else goes on.
     create(&mut lab, service(2));
@@ -339,8 +330,7 @@ fn with_report_what_was_left_is_left_by_the_next_process() {
     assert_eq!(addressed(&lab), (3, 0));
     assert!(!names(&balancer(&lab), "loadBalancingRules").contains(&rule));
     // Its owner wishes something else while no process runs.
-    let key = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
-    let body = json!({"metadata": {"annotations": {key: "10"}}});
+    let body = json!({"metadata": {"annotations": {TIMEOUT: "10"}}});
     patch(&mut lab, "services", "default", "web-0001", body);
     lab.restart();
     assert!(lab.settle(DAY_MS));
@@ -353,10 +343,7 @@ fn with_report_what_was_left_is_left_by_the_next_process() {
 fn a_load_balancer_deleted_whole_comes_back_only_when_it_is_needed() {
     let mut lab = two("report");
     let id = network("loadBalancers/kubernetes");
-    let now = lab.now_ms;
-    let request = Request::new("DELETE", &format!("{id}?api-version=2024-05-01"));
-    let status = lab.azure.handle(request, now).status;
-    assert!(status < 300, "{status}");
+    call(&mut lab, "DELETE", &id, None);
     lab.azure.clear_calls();
     lab.pass(INTERVAL_MS);
     assert!(lab.azure.resource(&id).is_none());
@@ -379,14 +366,7 @@ fn a_location_of_the_gateway_edited_by_hand() {
     for policy in ["repair", "report"] {
         let mut lab = container_with(policy);
         let mine = table(&lab);
-        let now = lab.now_ms;
-        let path = format!("{}/updateAddressLocations?api-version=2025-01-01", gateway_id());
-        let body = json!({"action": "PartialUpdate", "addressLocations": [
-            {"addressLocation": location(0), "addressUpdateAction": "PartialUpdate", "addresses": [
-                {"address": pod_ip(1), "services": []}]}]});
-        let request = Request { body: Some(body), ..Request::new("POST", &path) };
-        let answer = lab.azure.handle(request, now);
-        assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+        write_table(&mut lab, "updateAddressLocations", entry(&location(0), &pod_ip(1), &[]));
         assert_ne!(table(&lab), mine);
         lab.azure.clear_calls();
         lab.pass(INTERVAL_MS);
@@ -410,25 +390,11 @@ fn a_location_of_the_gateway_edited_by_hand() {
 #[test]
 fn with_report_a_registration_is_made_again_once_an_address_needs_it() {
     let mut lab = container_with("report");
-    let now = lab.now_ms;
     let uid = uid_of(&lab, &web_name(1));
-    let mut by_hand = |action: &str, body: Value| {
-        let path = format!("{}/{action}?api-version=2025-01-01", gateway_id());
-        let request = Request { body: Some(body), ..Request::new("POST", &path) };
-        let answer = lab.azure.handle(request, now);
-        assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
-    };
-    by_hand(
-        "updateAddressLocations",
-        json!({"action": "PartialUpdate", "addressLocations": [
-            {"addressLocation": location(0), "addressUpdateAction": "PartialUpdate", "addresses": [
-                {"address": pod_ip(1), "services": []}]}]}),
-    );
-    by_hand(
-        "updateServices",
-        json!({"action": "PartialUpdate", "serviceRequests": [
-            {"isDelete": true, "service": {"name": uid}}]}),
-    );
+    write_table(&mut lab, "updateAddressLocations", entry(&location(0), &pod_ip(1), &[]));
+    let requests = json!([{"isDelete": true, "service": {"name": uid}}]);
+    let body = json!({"action": "PartialUpdate", "serviceRequests": requests});
+    write_table(&mut lab, "updateServices", body);
     lab.pass(INTERVAL_MS);
     assert!(!registered(&lab).contains(&uid), "it is left so");
     lab.azure.clear_calls();

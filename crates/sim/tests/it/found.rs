@@ -1,9 +1,8 @@
 //! What the properties found, each as small as it gets.
 
-use crate::support::{delete, network, patch};
+use crate::support::{create, delete, network, object, patch, remove, resource, security_group};
 use crate::wishes::*;
 use azure_emulator::Azure;
-use kube_emulator::ObjectRef;
 use serde_json::json;
 use sim::{Laboratory, Moment};
 use std::collections::BTreeSet;
@@ -105,7 +104,7 @@ fn a_deleted_service_is_forgotten_when_its_last_write_is_answered_late() {
 #[test]
 fn a_rule_of_others_goes_through_as_it_came_even_with_a_name_like_ours() {
     let lab = settled(&[plain()]);
-    let group = lab.azure.resource(&network("networkSecurityGroups/nsg")).expect("it is there");
+    let group = resource(&lab, "networkSecurityGroups/nsg");
     let rules = group["properties"]["securityRules"].as_array().cloned().unwrap_or_default();
     let theirs = rules.iter().find(|r| r["name"] == "k8s-azure-lb_theirs").expect("it stays");
     assert_eq!(theirs["properties"]["destinationPortRange"], "22");
@@ -142,10 +141,7 @@ fn a_private_link_service_waits_until_floating_ip_is_off() {
 fn an_address_that_was_shown_is_closed_although_nothing_shows_it_any_more() {
     let more = [("azure-additional-public-ips", "20.9.9.2")];
     let mut lab = settled(&[with(&more)]);
-    let is_open = |lab: &Laboratory| {
-        let group = lab.azure.resource(&network("networkSecurityGroups/nsg"));
-        group.expect("it is there").to_string().contains("20.9.9.2")
-    };
+    let is_open = |lab: &Laboratory| security_group(lab).contains("20.9.9.2");
     assert!(is_open(&lab));
     plain().replace(&mut lab, 0);
     let body = json!({"spec": {"type": "ClusterIP", "allocateLoadBalancerNodePorts": null}});
@@ -180,6 +176,13 @@ fn inside() -> Wish {
     Wish { internal: true, ..plain() }
 }
 
+/// An edit is refused for this reason, writes nothing, and neither does the next process.
+fn stays_refused(lab: &mut Laboratory, edit: &Wish, index: usize, rule: &str) {
+    assert_eq!(writes_after(lab, |lab| edit.replace(lab, index)), Vec::<String>::new());
+    assert_eq!(findings(lab), [rule]);
+    assert_eq!(writes_after(lab, Laboratory::restart), Vec::<String>::new());
+}
+
 const ADDRESS: &str = "10.224.9.9";
 const ANOTHER: &str = "10.224.9.10";
 
@@ -199,9 +202,7 @@ fn a_refused_edit_of_a_dual_stack_service_stays_refused_over_a_restart() {
     let dual = Wish { families: &["IPv4", "IPv6"], ..inside() };
     let mut lab = settled(std::slice::from_ref(&dual));
     let edit = Wish { address: Some("20.50.0.10"), ports: vec![("TCP", 443, None)], ..dual };
-    assert_eq!(writes_after(&mut lab, |lab| edit.replace(lab, 0)), Vec::<String>::new());
-    assert_eq!(findings(&lab), ["PinnedAddressUnusable"]);
-    assert_eq!(writes_after(&mut lab, Laboratory::restart), Vec::<String>::new());
+    stays_refused(&mut lab, &edit, 0, "PinnedAddressUnusable");
 }
 
 #[test]
@@ -254,8 +255,7 @@ fn an_address_of_a_service_that_goes_is_taken_when_it_is_free() {
         at(ADDRESS).replace(lab, 1);
     });
     assert_eq!(address_of(&lab, 1), [ADDRESS]);
-    let balancer = lab.azure.resource(&network("loadBalancers/kubernetes-internal"));
-    let balancer = balancer.expect("it is there");
+    let balancer = resource(&lab, "loadBalancers/kubernetes-internal");
     let frontends = balancer["properties"]["frontendIPConfigurations"].as_array();
     assert_eq!(frontends.map(Vec::len), Some(1), "{frontends:#?}");
 }
@@ -269,7 +269,7 @@ fn a_shared_frontend_goes_with_the_last_service_on_it() {
         writes_after(&mut lab, |lab| delete(lab, "default", &name(first)));
         lab.restart();
         writes_after(&mut lab, |lab| delete(lab, "default", &name(then)));
-        let ip = lab.azure.resource(&network("publicIPAddresses/byo-pip")).expect("it stays");
+        let ip = resource(&lab, "publicIPAddresses/byo-pip");
         assert!(ip["properties"]["ipConfiguration"].is_null(), "{ip:#?}");
     }
 }
@@ -280,9 +280,7 @@ fn a_node_port_that_another_service_has_got_is_not_led_to_by_the_old_rule() {
     let six = Wish { families: &["IPv6"], ports: vec![("TCP", 8080, None)], ..inside() };
     let mut lab = settled(std::slice::from_ref(&six));
     let service = |lab: &Laboratory, index| {
-        let named = name(index);
-        let object = ObjectRef::new("services", "default", &named);
-        lab.kubernetes.get(object).expect("it is there")
+        object(lab, "services", "default", &name(index)).expect("it is there")
     };
     let port = service(&lab, 0)["spec"]["ports"][0]["nodePort"].clone();
     // The edit is refused, and gives its node port up all the same.
@@ -297,7 +295,7 @@ fn a_node_port_that_another_service_has_got_is_not_led_to_by_the_old_rule() {
     assert_eq!(findings(&lab), ["PinnedAddressUnusable"]);
     let mut other = six.service(1);
     other["spec"]["ports"][0]["nodePort"] = port.clone();
-    let writes = writes_after(&mut lab, |lab| crate::support::create(lab, other));
+    let writes = writes_after(&mut lab, |lab| create(lab, other));
     assert_eq!(writes, ["PUT kubernetes-internal"]);
     assert_eq!(service(&lab, 1)["spec"]["ports"][0]["nodePort"], port);
     assert_eq!(address_of(&lab, 1).len(), 1);
@@ -378,9 +376,7 @@ fn let_drain(lab: &mut Laboratory) {
 }
 
 fn lab_deletes_node(lab: &mut Laboratory) {
-    let now = lab.now_ms;
-    let node = ObjectRef::new("nodes", "", "vmss000000");
-    lab.kubernetes.delete(node, now).expect("the node is deleted");
+    remove(lab, "nodes", "", "vmss000000");
 }
 
 #[test]
@@ -408,9 +404,7 @@ fn a_refused_edit_of_one_that_shares_an_address_stays_refused_over_a_restart() {
     let mut lab = settled(&[at(ADDRESS), other]);
     let ports = vec![("TCP", 443, None), ("TCP", 8443, None)];
     let edit = Wish { ports, ..at("10.99.0.9") };
-    assert_eq!(writes_after(&mut lab, |lab| edit.replace(lab, 1)), Vec::<String>::new());
-    assert_eq!(findings(&lab), ["PinnedAddressUnusable"]);
-    assert_eq!(writes_after(&mut lab, Laboratory::restart), Vec::<String>::new());
+    stays_refused(&mut lab, &edit, 1, "PinnedAddressUnusable");
 }
 
 #[test]
@@ -431,7 +425,7 @@ fn a_node_port_that_a_rule_of_others_leads_to_is_refused() {
     let mut service = wish.service(1);
     service["spec"]["ports"][0]["nodePort"] = json!(31000);
     lab.is_refused("default/web-0001", "somebody's rule leads to its node port");
-    let writes = writes_after(&mut lab, |lab| crate::support::create(lab, service));
+    let writes = writes_after(&mut lab, |lab| create(lab, service));
     assert_eq!(writes, Vec::<String>::new());
     assert_eq!(findings(&lab), ["NodePortTaken"]);
 }
@@ -442,9 +436,7 @@ fn a_refused_edit_without_floating_ip_leaves_the_ways_to_the_nodes_open() {
     let off = ("azure-disable-load-balancer-floating-ip", "true");
     let mut lab = settled(&[with(&[off]), plain()]);
     let edit = with(&[off, ("azure-pip-name", "nobody")]);
-    assert_eq!(writes_after(&mut lab, |lab| edit.replace(lab, 0)), Vec::<String>::new());
-    assert_eq!(findings(&lab), ["PublicIpNotFound"]);
-    assert_eq!(writes_after(&mut lab, Laboratory::restart), Vec::<String>::new());
+    stays_refused(&mut lab, &edit, 0, "PublicIpNotFound");
 }
 
 /// Who has left a shared frontend leaves it to those who are on it, and others may still join.
@@ -456,7 +448,7 @@ fn a_service_joins_a_frontend_whose_owner_has_moved_inside() {
     let inside = Wish { internal: true, ports: vec![("TCP", 80, None)], ..plain() };
     inside.replace(&mut lab, 0);
     assert!(lab.settle(LIMIT_MS));
-    crate::support::create(&mut lab, brought(82).service(2));
+    create(&mut lab, brought(82).service(2));
     assert!(lab.settle(LIMIT_MS));
     assert_eq!(address_of(&lab, 2), ["20.50.0.10"]);
 }

@@ -15,14 +15,14 @@ use sim::stage::Stage;
 use sim::swarm::Pace;
 use sim::weather::Weather;
 
-const DAY_MS: u64 = 86_400_000;
-const INTERVAL_MS: u64 = 120_000;
-const PIP_NAME: &str = "service.beta.kubernetes.io/azure-pip-name";
-/// The address of the estate's `byo-pip`.
-const BROUGHT: &str = "20.50.0.10";
+const NO_FLOATING_IP: &str = "service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip";
 
 fn refused(status: u16, code: &str, path: &str) -> Fault {
     fault(refusal(status, code, None), "PUT", path).always()
+}
+
+fn canceled() -> FaultKind {
+    FaultKind::OperationCanceled { code: "CanceledAndSupersededDueToAnotherOperation".to_owned() }
 }
 
 /// Lets time pass until a write to such a path was sent.
@@ -30,12 +30,6 @@ fn pass_until_written(lab: &mut Laboratory, path: &str) {
     while !lab.azure.calls().iter().any(|c| c.is_write() && c.path.contains(path)) {
         lab.pass(1_000);
     }
-}
-
-/// The security group as a text.
-fn group(lab: &Laboratory) -> String {
-    let group = lab.azure.resource(&network("networkSecurityGroups/nsg"));
-    group.expect("it is there").to_string()
 }
 
 fn name_ip(lab: &mut Laboratory, name: &serde_json::Value) {
@@ -47,12 +41,9 @@ fn name_ip(lab: &mut Laboratory, name: &serde_json::Value) {
 fn stand() -> Laboratory {
     let mut lab = laboratory(&json!({}));
     lab.azure.options_mut().page_size = 2;
-    let now = lab.now_ms;
-    let path = format!("{}?api-version=2024-05-01", network("publicIPAddresses/aaa"));
     let body = json!({"location": "eastus", "sku": {"name": "Standard"},
         "properties": {"publicIPAllocationMethod": "Static"}});
-    let answer = lab.azure.handle(Request { body: Some(body), ..Request::new("PUT", &path) }, now);
-    assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    call(&mut lab, "PUT", &network("publicIPAddresses/aaa"), Some(body));
     (0..3).for_each(|number| create(&mut lab, service(number)));
     assert!(lab.settle(DAY_MS));
     lab
@@ -78,10 +69,7 @@ fn what_pages_leave_out_is_read_again_before_it_counts_as_gone() {
         lab.pass(100);
     }
     assert!(listed(&lab), "the list is being read");
-    let path = format!("{}?api-version=2024-05-01", network("publicIPAddresses/aaa"));
-    let now = lab.now_ms;
-    let answer = lab.azure.handle(Request::new("DELETE", &path), now);
-    assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    call(&mut lab, "DELETE", &network("publicIPAddresses/aaa"), None);
     lab.azure.clear_calls();
     let mut least = before;
     for _ in 0..300 {
@@ -103,9 +91,7 @@ fn what_pages_leave_out_is_read_again_before_it_counts_as_gone() {
 fn a_rule_to_a_brought_ip_that_is_left_before_anybody_was_told_is_not_left_over() {
     let mut lab = laboratory(&json!({}));
     lab.azure.add_fault(refused(409, "ScopeLocked", "networkSecurityGroups/nsg$"));
-    let mut web = service(0);
-    web["metadata"]["annotations"] = json!({PIP_NAME: "byo-pip"});
-    create(&mut lab, web);
+    create(&mut lab, annotated(0, json!({PIP_NAME: "byo-pip"})));
     lab.pass(500);
     // Its frontend stands on the IP that was brought, and no rule leads there yet. The IP that it
     // moves to takes a while; meanwhile the security group can be written again.
@@ -113,50 +99,40 @@ fn a_rule_to_a_brought_ip_that_is_left_before_anybody_was_told_is_not_left_over(
     lab.azure.options_mut().lro_ms = 30_000;
     name_ip(&mut lab, &json!(null));
     assert!(lab.settle(DAY_MS));
-    assert!(!group(&lab).contains(BROUGHT), "nobody knows any more whose rule that is");
+    assert!(!security_group(&lab).contains(BROUGHT), "nobody knows any more whose rule that is");
     assert_eq!(addressed(&lab), (1, 0));
 }
 
 #[test]
 fn a_rule_to_a_brought_ip_is_not_left_over_where_somebody_takes_its_frontend_away() {
     let mut lab = laboratory(&json!({}));
-    let mut web = service(0);
-    web["metadata"]["annotations"] = json!({PIP_NAME: "byo-pip"});
     lab.azure.options_mut().lro_ms = 5_000;
-    create(&mut lab, web);
+    create(&mut lab, annotated(0, json!({PIP_NAME: "byo-pip"})));
     pass_until_written(&mut lab, "loadBalancers/kubernetes");
     lab.azure.options_mut().lro_ms = 300_000;
     pass_until_written(&mut lab, "networkSecurityGroups/nsg");
     // The rule is being opened, and nobody is told of the address before that is over.
-    assert!(group(&lab).contains(BROUGHT));
+    assert!(security_group(&lab).contains(BROUGHT));
     assert_eq!(addressed(&lab), (0, 1));
-    let path = format!("{}?api-version=2024-05-01", network("loadBalancers/kubernetes"));
-    let now = lab.now_ms;
     let body = json!({"location": "eastus", "sku": {"name": "Standard"}, "properties": {}});
-    let answer = lab.azure.handle(Request { body: Some(body), ..Request::new("PUT", &path) }, now);
-    assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    call(&mut lab, "PUT", &network("loadBalancers/kubernetes"), Some(body));
     lab.azure.add_fault(refused(409, "ScopeLocked", "loadBalancers/kubernetes$"));
     lab.azure.options_mut().lro_ms = 1_000;
     lab.pass(INTERVAL_MS + 1_000);
     lab.azure.clear_faults();
     name_ip(&mut lab, &json!(null));
     assert!(lab.settle(DAY_MS));
-    assert!(!group(&lab).contains(BROUGHT), "nobody knows any more whose rule that is");
+    assert!(!security_group(&lab).contains(BROUGHT), "nobody knows any more whose rule that is");
     assert_eq!(addressed(&lab), (1, 0));
 }
 
 #[test]
 fn a_load_balancer_that_somebody_deleted_is_missed_although_every_write_is_refused() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, service(0));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served([service(0)]);
     lab.azure.add_fault(refused(400, "InvalidRequestFormat", "loadBalancers/kubernetes$"));
     create(&mut lab, service(1));
     lab.pass(INTERVAL_MS);
-    let path = format!("{}?api-version=2024-05-01", network("loadBalancers/kubernetes"));
-    let now = lab.now_ms;
-    let answer = lab.azure.handle(Request::new("DELETE", &path), now);
-    assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    call(&mut lab, "DELETE", &network("loadBalancers/kubernetes"), None);
     lab.pass(2 * INTERVAL_MS);
     let known = lab.controller().world().azure.balancers.known().map(|all| all.len());
     assert_eq!(known, Some(0), "each read came shortly after a write that changed nothing");
@@ -164,14 +140,12 @@ fn a_load_balancer_that_somebody_deleted_is_missed_although_every_write_is_refus
 
 #[test]
 fn a_service_that_goes_back_while_its_move_is_under_way_is_not_programmed() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, service(0));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served([service(0)]);
     lab.azure.options_mut().lro_ms = 60_000;
     name_ip(&mut lab, &json!("byo-pip"));
     lab.pass(5_000);
     // The load balancer is already being moved to the other IP.
-    let balancer = lab.azure.resource(&network("loadBalancers/kubernetes")).expect("it is there");
+    let balancer = resource(&lab, "loadBalancers/kubernetes");
     assert!(balancer.to_string().to_lowercase().contains("byo-pip"));
     name_ip(&mut lab, &json!(null));
     lab.pass(1_000);
@@ -223,12 +197,8 @@ fn told(lab: &Laboratory) -> usize {
 #[test]
 fn an_address_is_not_told_while_an_operation_that_nobody_follows_may_still_be_canceled() {
     for changed in ["loadBalancers/kubernetes$", "networkSecurityGroups/nsg$"] {
-        let mut lab = laboratory(&json!({}));
-        create(&mut lab, service(0));
-        assert!(lab.settle(DAY_MS));
-        let code = "CanceledAndSupersededDueToAnotherOperation".to_owned();
-        let canceled = Fault::new(FaultKind::OperationCanceled { code });
-        lab.azure.add_fault(canceled.on_method("PUT").on_path(changed).expect("it parses"));
+        let mut lab = served([service(0)]);
+        lab.azure.add_fault(fault(canceled(), "PUT", changed));
         lab.azure.options_mut().lro_ms = 60_000;
         lab.azure.clear_calls();
         create(&mut lab, service(1));
@@ -246,20 +216,14 @@ fn an_address_is_not_told_while_an_operation_that_nobody_follows_may_still_be_ca
 
 #[test]
 fn a_rule_that_was_taken_away_and_comes_back_is_closed_again() {
-    let mut lab = laboratory(&json!({}));
-    let mut web = service(0);
-    web["metadata"]["annotations"] = json!({PIP_NAME: "byo-pip"});
-    create(&mut lab, web);
-    assert!(lab.settle(DAY_MS));
-    assert!(group(&lab).contains(BROUGHT));
+    let mut lab = served([annotated(0, json!({PIP_NAME: "byo-pip"}))]);
+    assert!(security_group(&lab).contains(BROUGHT));
     // It moves; what closes the old address is canceled in the end, which nobody awaits.
-    let code = "CanceledAndSupersededDueToAnotherOperation".to_owned();
-    let canceled = Fault::new(FaultKind::OperationCanceled { code }).on_method("PUT");
-    lab.azure.add_fault(canceled.on_path("networkSecurityGroups/nsg$").expect("it parses"));
+    lab.azure.add_fault(fault(canceled(), "PUT", "networkSecurityGroups/nsg$"));
     lab.azure.clear_calls();
     name_ip(&mut lab, &json!(null));
     lab.azure.options_mut().lro_ms = 0;
-    let closes = |lab: &Laboratory| !group(lab).contains(BROUGHT);
+    let closes = |lab: &Laboratory| !security_group(lab).contains(BROUGHT);
     while !closes(&lab) {
         lab.azure.options_mut().lro_ms = 60_000;
         lab.pass(100);
@@ -270,29 +234,21 @@ fn a_rule_that_was_taken_away_and_comes_back_is_closed_again() {
     assert!(lab.settle(DAY_MS));
     lab.pass(2 * INTERVAL_MS);
     assert!(lab.settle(DAY_MS));
-    assert!(closes(&lab), "{}", group(&lab));
+    assert!(closes(&lab), "{}", security_group(&lab));
 }
 
 #[test]
 fn a_gone_nodes_address_is_closed_although_azure_lost_the_pool_that_held_it() {
-    let mut lab = laboratory(&json!({}));
-    let mut web = service(0);
-    let off = "service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip";
-    web["metadata"]["annotations"] = json!({off: "true"});
-    create(&mut lab, web);
-    assert!(lab.settle(DAY_MS));
-    let leads_to_gone = |lab: &Laboratory| group(lab).contains("\"10.224.0.4\"");
+    let mut lab = served([annotated(0, json!({NO_FLOATING_IP: "true"}))]);
+    let leads_to_gone = |lab: &Laboratory| security_group(lab).contains("\"10.224.0.4\"");
     assert!(leads_to_gone(&lab));
     lab.azure.add_fault(refused(409, "ScopeLocked", "networkSecurityGroups/nsg$"));
-    let now = lab.now_ms;
-    let node = ObjectRef::new("nodes", "", "vmss000000");
-    lab.kubernetes.delete(node, now).expect("the node is deleted");
+    remove(&mut lab, "nodes", "", "vmss000000");
     lab.pass(1_000);
     // The pool holds the address until the security group is closed, and Azure loses it.
-    let loses = Fault::new(FaultKind::SucceedsButLosesPool).on_method("PUT");
-    lab.azure.add_fault(loses.on_path("loadBalancers/kubernetes$").expect("it parses"));
-    let body = json!({"metadata": {"annotations":
-        {"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "10"}}});
+    let loses = FaultKind::SucceedsButLosesPool;
+    lab.azure.add_fault(fault(loses, "PUT", "loadBalancers/kubernetes$"));
+    let body = json!({"metadata": {"annotations": {TIMEOUT: "10"}}});
     patch(&mut lab, "services", "default", "web-0000", body);
     lab.pass(30_000);
     assert!(leads_to_gone(&lab));
@@ -305,38 +261,31 @@ fn a_gone_nodes_address_is_closed_although_azure_lost_the_pool_that_held_it() {
 fn an_address_is_closed_although_a_write_that_opens_it_was_under_way_when_it_was_left() {
     let mut lab = laboratory(&json!({}));
     lab.azure.options_mut().lro_ms = 60_000;
-    let mut web = service(0);
-    web["metadata"]["annotations"] = json!({PIP_NAME: "byo-pip"});
-    create(&mut lab, web);
+    create(&mut lab, annotated(0, json!({PIP_NAME: "byo-pip"})));
     pass_until_written(&mut lab, "networkSecurityGroups");
     // What follows is quick; nobody knows yet what the security group has come to.
     lab.azure.options_mut().lro_ms = 0;
     name_ip(&mut lab, &json!(null));
     assert!(lab.settle(DAY_MS));
-    assert!(!group(&lab).contains(BROUGHT), "nobody knows any more whose rule that is");
+    assert!(!security_group(&lab).contains(BROUGHT), "nobody knows any more whose rule that is");
     assert_eq!(addressed(&lab), (1, 0));
 }
 
 #[test]
 fn a_gone_nodes_address_is_closed_although_a_write_that_opens_it_was_under_way() {
     let mut lab = laboratory(&json!({}));
-    let mut web = service(0);
-    let off = "service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip";
-    web["metadata"]["annotations"] = json!({off: "true"});
     lab.azure.options_mut().lro_ms = 120_000;
-    create(&mut lab, web);
+    create(&mut lab, annotated(0, json!({NO_FLOATING_IP: "true"})));
     pass_until_written(&mut lab, "networkSecurityGroups");
     lab.azure.options_mut().lro_ms = 0;
-    let now = lab.now_ms;
-    let node = ObjectRef::new("nodes", "", "vmss000000");
-    lab.kubernetes.delete(node, now).expect("the node is deleted");
+    remove(&mut lab, "nodes", "", "vmss000000");
     // It drains, and then nothing else keeps it; the process dies, and remembers nothing.
     lab.pass(60_000);
     lab.restart();
     assert!(lab.settle(DAY_MS));
     let_drain(&mut lab);
     assert!(
-        !group(&lab).contains("\"10.224.0.4\""),
+        !security_group(&lab).contains("\"10.224.0.4\""),
         "nobody knows any more whose address that was"
     );
 }
@@ -385,7 +334,7 @@ fn what_status_tells_stays_while_lists_may_not_show_it_yet() {
     for _ in 0..30 {
         lab.pass(500);
         assert_eq!(address_of(&lab, "web-0000"), Some(address.clone()));
-        assert!(group(&lab).contains(&address), "it was closed");
+        assert!(security_group(&lab).contains(&address), "it was closed");
     }
     assert!(lab.settle(DAY_MS));
     assert_eq!(lab.calls().0, 0, "nothing was to be written");
@@ -403,20 +352,15 @@ fn nor_does_a_process_let_it_go_that_starts_meanwhile() {
 
 fn delete_while_canceled(follower: Follower) {
     let mut lab = laboratory(&json!({}));
-    let inside = "service.beta.kubernetes.io/azure-load-balancer-internal";
     for number in 0..2 {
         // A public IP says by itself that it is still on a load balancer.
-        let mut web = service(number);
-        web["metadata"]["annotations"] = json!({inside: "true"});
-        create(&mut lab, web);
+        create(&mut lab, annotated(number, json!({INTERNAL: "true"})));
     }
     assert!(lab.settle(DAY_MS));
     let base = model::ServiceUid::new(uid_of(&lab, "web-0001")).base_name();
     // The load balancer shows what was asked for, the operation cannot be polled, and in the end
     // it is canceled.
-    let code = "CanceledAndSupersededDueToAnotherOperation".to_owned();
-    let canceled = Fault::new(FaultKind::OperationCanceled { code }).on_method("PUT");
-    lab.azure.add_fault(canceled.on_path("loadBalancers/kubernetes-internal$").expect("it parses"));
+    lab.azure.add_fault(fault(canceled(), "PUT", "loadBalancers/kubernetes-internal$"));
     let expired = refused(401, "ExpiredAuthenticationToken", "/operations/");
     lab.azure.add_fault(expired.on_method("GET"));
     lab.azure.options_mut().lro_ms = if follower == Follower::Same { 20_000 } else { 60_000 };
@@ -430,8 +374,7 @@ fn delete_while_canceled(follower: Follower) {
     let exists = |lab: &Laboratory| service_of(lab, "web-0001").is_some();
     let path = format!("{}?api-version=2024-05-01", network("loadBalancers/kubernetes-internal"));
     let leads_there = |lab: &mut Laboratory| {
-        let now = lab.now_ms;
-        let answer = lab.azure.handle(Request::new("GET", &path), now);
+        let answer = lab.azure.handle(Request::new("GET", &path), lab.now_ms);
         answer.body.expect("it is there").to_string().contains(&*base)
     };
     for second in 0..120 {
@@ -456,12 +399,8 @@ fn an_address_made_anew_is_told_once_a_container_load_balancer_leads_there() {
     for collection in ["loadBalancingRules", "frontendIPConfigurations"] {
         body["properties"][collection] = json!([]);
     }
-    let now = lab.now_ms;
-    let ip = network(&format!("publicIPAddresses/{uid}-pip"));
-    for request in [Request::new("PUT", &balancer).with_body(body), Request::new("DELETE", &ip)] {
-        let answer = lab.azure.handle(request, now);
-        assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
-    }
+    call(&mut lab, "PUT", &balancer, Some(body));
+    call(&mut lab, "DELETE", &network(&format!("publicIPAddresses/{uid}-pip")), None);
     lab.azure.clear_calls();
     lab.azure.options_mut().lro_ms = 30_000;
     let written = |lab: &Laboratory| {
@@ -485,9 +424,7 @@ fn a_balancer_goes_although_a_service_was_about_to_join_it_that_is_refused() {
         {"name": "kubernetes", "primaryVMSet": "vmss"},
     ]});
     let mut lab = laboratory(&several);
-    let internal = "service.beta.kubernetes.io/azure-load-balancer-internal";
-    let mut web = service(0);
-    web["metadata"]["annotations"] = json!({internal: "true"});
+    let mut web = annotated(0, json!({INTERNAL: "true"}));
     web["spec"]["externalTrafficPolicy"] = json!("Local");
     create(&mut lab, web);
     assert!(lab.settle(DAY_MS));
@@ -498,18 +435,32 @@ fn a_balancer_goes_although_a_service_was_about_to_join_it_that_is_refused() {
     patch(&mut lab, "services", "default", "web-0000", json!({"spec": {"type": "ClusterIP"}}));
     let mut next = service(1);
     let subnet = "service.beta.kubernetes.io/azure-load-balancer-internal-subnet";
-    next["metadata"]["annotations"] = json!({internal: "true", subnet: "nothing"});
+    next["metadata"]["annotations"] = json!({INTERNAL: "true", subnet: "nothing"});
     create(&mut lab, next);
     lab.is_refused("default/web-0001", "its subnet is not there");
     assert!(lab.settle(DAY_MS));
     assert!(lab.azure.resource(&balancer).is_none(), "{:#?}", lab.azure.resource(&balancer));
 }
 
+/// What the status of the stage's first Service says.
+fn ingress(stage: &Stage) -> serde_json::Value {
+    let web = stage.kubernetes.get(ObjectRef::new("services", "default", "web-0"));
+    web.expect("it is there")["status"]["loadBalancer"]["ingress"].clone()
+}
+
+/// A Service comes to a stage, and is served.
+fn serve(stage: &mut Stage, index: u64, annotations: serde_json::Value) {
+    let mut web = objects::service("default", index);
+    web["metadata"]["annotations"] = annotations;
+    stage.kubernetes.create(web, stage.now_ms).expect("a new Service");
+    stage.follow();
+    assert!(stage.settle(DAY_MS));
+}
+
 /// Edits the only Service of a stage.
 fn edit_web(stage: &mut Stage, part: Part, body: serde_json::Value) {
-    let now = stage.now_ms;
     let web = ObjectRef::new("services", "default", "web-0");
-    stage.kubernetes.patch(web, part, &Patch::Merge(body), now).expect("it is patched");
+    stage.kubernetes.patch(web, part, &Patch::Merge(body), stage.now_ms).expect("it is patched");
     stage.follow();
 }
 
@@ -519,18 +470,12 @@ fn an_additional_address_that_a_refused_service_keeps_is_no_untruth() {
     let pinned = "service.beta.kubernetes.io/azure-load-balancer-ipv4";
     let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 50 };
     let mut stage = Stage::new(Scene::plain(Layout::Single, 3, 7), pace, Weather::Fair, 1);
-    let mut web = objects::service("default", 0);
-    web["metadata"]["annotations"] = json!({more: "20.9.9.1"});
-    let now = stage.now_ms;
-    stage.kubernetes.create(web, now).expect("a new Service");
-    stage.follow();
-    assert!(stage.settle(DAY_MS));
+    serve(&mut stage, 0, json!({more: "20.9.9.1"}));
     // Its owner lists another one, and asks for what no Service can have.
     let asks = json!({more: "20.9.9.2", pinned: "x"});
     edit_web(&mut stage, Part::Main, json!({"metadata": {"annotations": asks}}));
     assert!(stage.settle(DAY_MS));
-    let web = stage.kubernetes.get(ObjectRef::new("services", "default", "web-0"));
-    let told = web.expect("it is there")["status"]["loadBalancer"]["ingress"].clone();
+    let told = ingress(&stage);
     assert_eq!(told[1]["ip"], "20.9.9.1", "{told}");
     assert_eq!(stage.untrue(), Vec::<String>::new());
     // What it has never listed is not its own.
@@ -545,26 +490,17 @@ fn an_additional_address_that_a_refused_service_keeps_is_no_untruth() {
 fn an_address_that_a_new_public_ip_gets_again_was_not_left_out_unasked() {
     let pace = Pace { azure_ms: 0, api_ms: 2, watch_ms: 0, operation_ms: 0 };
     let mut stage = Stage::new(Scene::plain(Layout::Single, 2, 7), pace, Weather::Fair, 1);
-    let mut web = objects::service("default", 0);
     let prefix = "service.beta.kubernetes.io/azure-pip-prefix-id";
-    web["metadata"]["annotations"] = json!({prefix: network("publicIPPrefixes/theirs-prefix")});
-    let now = stage.now_ms;
-    stage.kubernetes.create(web, now).expect("a new Service");
-    stage.follow();
-    assert!(stage.settle(DAY_MS));
-    let told = |stage: &Stage| {
-        let web = stage.kubernetes.get(ObjectRef::new("services", "default", "web-0"));
-        web.expect("it is there")["status"]["loadBalancer"]["ingress"].clone()
-    };
-    let former = told(&stage);
+    serve(&mut stage, 0, json!({prefix: network("publicIPPrefixes/theirs-prefix")}));
+    let former = ingress(&stage);
     // A public IP with other tags is another one.
     let tags =
         json!({"service.beta.kubernetes.io/azure-pip-ip-tags": "RoutingPreference=Internet"});
     edit_web(&mut stage, Part::Main, json!({"metadata": {"annotations": tags}}));
     stage.advance(stage.now_ms + 3);
-    assert!(told(&stage).is_null(), "{}", told(&stage));
+    assert!(ingress(&stage).is_null(), "{}", ingress(&stage));
     assert!(stage.settle(DAY_MS), "{:?}", stage.breach);
-    assert_eq!((told(&stage), &stage.breach), (former, &None));
+    assert_eq!((ingress(&stage), &stage.breach), (former, &None));
 }
 
 /// The config is set back while the former load balancer drains.
@@ -573,24 +509,17 @@ fn an_address_that_services_are_turned_back_to_was_not_lost_unasked() {
     let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 50 };
     let scene = Scene::plain(Layout::Containers, 3, 7);
     let mut stage = Stage::new(scene.clone(), pace, Weather::Fair, 1);
-    let now = stage.now_ms;
-    stage.kubernetes.create(objects::service("default", 0), now).expect("a new Service");
-    stage.follow();
-    assert!(stage.settle(DAY_MS));
-    let told = |stage: &Stage| {
-        let web = stage.kubernetes.get(ObjectRef::new("services", "default", "web-0"));
-        web.expect("it is there")["status"]["loadBalancer"]["ingress"].clone()
-    };
-    let former = told(&stage);
+    serve(&mut stage, 0, json!({}));
+    let former = ingress(&stage);
     stage.reconfigure(scene.config(&over_nodes()));
     // It has both addresses for three minutes; the former one is served for one more.
     stage.advance(stage.now_ms + 210_000);
-    let moved = told(&stage);
+    let moved = ingress(&stage);
     assert!(moved != former && moved[1].is_null(), "{former} {moved}");
     stage.reconfigure(scene.config(&json!({"tags": "owner=ops"})));
     stage.advance(stage.now_ms + 30_000);
     assert_eq!(stage.breach, None);
-    assert_eq!(told(&stage), json!([former[0], moved[0]]));
+    assert_eq!(ingress(&stage), json!([former[0], moved[0]]));
 }
 
 /// Its owner deletes it before its first status is sent, and Azure takes it all away before the API
@@ -609,19 +538,15 @@ fn a_status_that_was_true_when_it_was_sent_is_no_untruth() {
         let all = stage.azure.resources_of("Microsoft.Network/loadBalancers");
         all.iter().any(|balancer| balancer["name"] == *uid)
     };
-    let told = |stage: &Stage| {
-        let web = stage.kubernetes.get(ObjectRef::new("services", "default", "web-0"));
-        web.expect("it is there")["status"]["loadBalancer"]["ingress"].clone()
-    };
     // The status waits for the answer about the finalizer, and is sent two milliseconds from now.
     stage.advance(now + 23);
-    assert!(stands(&stage) && told(&stage).is_null());
+    assert!(stands(&stage) && ingress(&stage).is_null());
     let web = ObjectRef::new("services", "default", "web-0");
     stage.kubernetes.delete(web, now + 23).expect("it is deleted");
     stage.follow();
     stage.advance(now + 40);
     assert_eq!(stage.breach, None);
-    assert!(!stands(&stage) && !told(&stage).is_null(), "the status came last");
+    assert!(!stands(&stage) && !ingress(&stage).is_null(), "the status came last");
     assert!(stage.settle(DAY_MS), "{:?}", stage.breach);
 }
 
@@ -631,24 +556,15 @@ fn a_service_that_comes_back_keeps_its_address_beside_those_that_it_shared_anoth
     let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 50 };
     let mut stage = Stage::new(Scene::plain(Layout::PerSet, 2, 2), pace, Weather::Fair, 1);
     for index in 0..2 {
-        let mut web = objects::service("default", index);
-        web["metadata"]["annotations"] = json!({PIP_NAME: "byo-pip3"});
-        let now = stage.now_ms;
-        stage.kubernetes.create(web, now).expect("a new Service");
-        stage.follow();
-        assert!(stage.settle(DAY_MS));
+        serve(&mut stage, index, json!({PIP_NAME: "byo-pip3"}));
     }
-    let told = |stage: &Stage| {
-        let web = stage.kubernetes.get(ObjectRef::new("services", "default", "web-0"));
-        web.expect("it is there")["status"]["loadBalancer"]["ingress"].clone()
-    };
-    assert_eq!(told(&stage)[0]["ip"], "20.50.0.14");
+    assert_eq!(ingress(&stage)[0]["ip"], "20.50.0.14");
     let mode = "service.beta.kubernetes.io/azure-load-balancer-mode";
     let own = json!({PIP_NAME: null, mode: "vmss2"});
     edit_web(&mut stage, Part::Main, json!({"metadata": {"annotations": own}}));
     assert!(stage.settle(DAY_MS));
-    let own = told(&stage);
+    let own = ingress(&stage);
     edit_web(&mut stage, Part::Main, json!({"metadata": {"annotations": {mode: null}}}));
     assert!(stage.settle(DAY_MS), "{:?}", stage.breach);
-    assert_eq!((told(&stage), &stage.breach), (own, &None));
+    assert_eq!((ingress(&stage), &stage.breach), (own, &None));
 }

@@ -1,17 +1,16 @@
 //! Public IPs in a resource group that only a Service names.
 
-use crate::support::container::{fault, refusal};
+use crate::support::container::refusing;
 use crate::support::*;
 use azure_emulator::Request;
 use serde_json::json;
 
+const GROUP_KEY: &str = "service.beta.kubernetes.io/azure-load-balancer-resource-group";
+
 #[test]
 fn a_service_that_goes_leaves_no_public_ip_in_the_group_it_names() {
     let mut lab = laboratory(&json!({}));
-    let mut service = service(0);
-    let key = "service.beta.kubernetes.io/azure-load-balancer-resource-group";
-    service["metadata"]["annotations"] = json!({key: "pip-rg"});
-    create(&mut lab, service);
+    create(&mut lab, annotated(0, json!({GROUP_KEY: "pip-rg"})));
     assert!(lab.settle(100_000));
     let there = |lab: &sim::Laboratory| {
         let all = lab.azure.resources();
@@ -21,8 +20,8 @@ fn a_service_that_goes_leaves_no_public_ip_in_the_group_it_names() {
     assert_eq!(there(&lab), 1);
     // Its frontend has gone, its public IP has not, and the process starts anew.
     delete(&mut lab, "default", "web-0000");
-    let now = lab.now_ms;
-    lab.azure.handle(Request::new("DELETE", &network("loadBalancers/kubernetes")), now);
+    let balancer = network("loadBalancers/kubernetes");
+    lab.azure.handle(Request::new("DELETE", &balancer), lab.now_ms);
     lab.restart();
     assert!(lab.settle(200_000), "{:#?}", lab.controller().report());
     assert_eq!(there(&lab), 0);
@@ -36,13 +35,11 @@ fn a_service_that_goes_leaves_no_public_ip_in_the_group_it_names() {
 #[test]
 fn a_group_that_cannot_be_read_holds_nobody_elses_departure_up() {
     let mut lab = laboratory(&json!({}));
-    let refused = refusal(403, "AuthorizationFailed", None);
-    lab.azure.add_fault(fault(refused, "GET", "/secret-rg/.*publicIPAddresses$").always());
+    lab.azure.add_fault(
+        refusing(403, "AuthorizationFailed", "GET", "/secret-rg/.*publicIPAddresses$").always(),
+    );
     create(&mut lab, service(0));
-    let mut typo = service(1);
-    let key = "service.beta.kubernetes.io/azure-load-balancer-resource-group";
-    typo["metadata"]["annotations"] = json!({key: "secret-rg"});
-    create(&mut lab, typo);
+    create(&mut lab, annotated(1, json!({GROUP_KEY: "secret-rg"})));
     lab.pass(60_000);
     assert_eq!(addressed(&lab), (1, 1));
     lab.restart();

@@ -7,8 +7,6 @@ use kube_emulator::ObjectRef;
 use serde_json::{Value, json};
 use sim::Laboratory;
 
-const DAY_MS: u64 = 86_400_000;
-const PREFIX: &str = "service.beta.kubernetes.io/";
 /// An address of the nodes' subnet that both Services ask for.
 const ADDRESS: &str = "10.224.200.7";
 

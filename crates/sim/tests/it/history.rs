@@ -8,14 +8,8 @@ use serde_json::{Value, json};
 use sim::Laboratory;
 use std::sync::Arc;
 
-const DAY_MS: u64 = 86_400_000;
-const TIMEOUT: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
-
 fn one() -> Laboratory {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, service(0));
-    assert!(lab.settle(DAY_MS));
-    lab
+    served([service(0)])
 }
 
 fn records(lab: &Laboratory) -> Vec<Arc<WriteRecord>> {
@@ -80,8 +74,9 @@ fn a_write_is_remembered_with_its_fields_its_edit_and_azures_answer() {
 fn a_write_that_azure_rejects_is_remembered_with_code_and_message() {
     let mut lab = one();
     let before = records(&lab).len();
-    let busy = refusal(409, "AnotherOperationInProgress", None);
-    lab.azure.add_fault(fault(busy, "PUT", "loadBalancers/kubernetes$").times(1));
+    lab.azure.add_fault(
+        refusing(409, "AnotherOperationInProgress", "PUT", "loadBalancers/kubernetes$").times(1),
+    );
     set_timeout(&mut lab, "9");
     let new = since(&lab, before);
     assert_eq!(new.len(), 2, "the rejected one and the next attempt: {new:#?}");
@@ -122,13 +117,9 @@ fn nodes_and_drift_are_causes_and_what_stands_at_a_start_says_so() {
     });
     assert!(named, "{new:#?}");
     // Somebody takes the rule away.
-    let id = network("loadBalancers/kubernetes");
-    let mut body = lab.azure.resource(&id).unwrap();
-    body["properties"]["loadBalancingRules"] = json!([]);
-    let request = azure_emulator::Request::new("PUT", &format!("{id}?api-version=2024-05-01"));
-    let now = lab.now_ms;
-    let answer = lab.azure.handle(azure_emulator::Request { body: Some(body), ..request }, now);
-    assert!(answer.status < 300);
+    edit(&mut lab, "loadBalancers/kubernetes", |body| {
+        body["properties"]["loadBalancingRules"] = json!([]);
+    });
     let before = records(&lab).len();
     lab.pass(2 * 120_000);
     assert!(lab.settle(DAY_MS));

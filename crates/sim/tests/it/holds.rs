@@ -2,20 +2,16 @@
 //! over restarts, until the annotation goes. Or confirms interruptions before they happen.
 
 use crate::support::container::{
-    backends, container_laboratory, pod_ip, ready, set_slice, web, web_name,
+    backends, container_laboratory, pod_ip, ready, service_of, set_slice, web, web_name,
 };
 use crate::support::*;
-use kube_emulator::ObjectRef;
 use serde_json::{Value, json};
 use sim::Laboratory;
 
-const DAY_MS: u64 = 86_400_000;
 const PAUSE: &str = "ballast.dev/pause";
 const PROTECT: &str = "ballast.dev/deletion-protection";
 const CONFIRM: &str = "ballast.dev/confirm";
 const CONFIRMED: &str = "ballast.dev/confirmed";
-const INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
-const TIMEOUT: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
 
 fn laboratories() -> [Laboratory; 2] {
     [laboratory(&json!({})), container_laboratory(3)]
@@ -29,13 +25,8 @@ fn annotate(lab: &mut Laboratory, name: &str, key: &str, value: Value) {
     patch(lab, "services", "default", name, json!({"metadata": {"annotations": {key: value}}}));
 }
 
-fn found(lab: &Laboratory, name: &str) -> Option<Value> {
-    let found = lab.kubernetes.get(ObjectRef::new("services", "default", name)).ok();
-    found.map(|service| Value::clone(&service))
-}
-
 fn condition(lab: &Laboratory, name: &str) -> Value {
-    found(lab, name).expect("it is there")["status"]["conditions"][0].clone()
+    service_of(lab, name).expect("it is there")["status"]["conditions"][0].clone()
 }
 
 /// The reason that its condition has.
@@ -44,7 +35,7 @@ fn reason(lab: &Laboratory, name: &str) -> Value {
 }
 
 fn ingress(lab: &Laboratory, name: &str) -> Value {
-    found(lab, name).expect("it is there")["status"]["loadBalancer"].clone()
+    service_of(lab, name).expect("it is there")["status"]["loadBalancer"].clone()
 }
 
 /// Everything in Azure.
@@ -54,7 +45,7 @@ fn all(lab: &Laboratory) -> Vec<Value> {
 
 /// Idle timeouts of the rules to a Service's public IP or under its name.
 fn timeouts(lab: &Laboratory, name: &str) -> Vec<Value> {
-    let service = found(lab, name).expect("it is there");
+    let service = service_of(lab, name).expect("it is there");
     let uid = service["metadata"]["uid"].as_str().expect("it has one").to_owned();
     let base: String = format!("a{}", uid.replace('-', "")).chars().take(32).collect();
     let balancers = all(lab).into_iter();
@@ -107,7 +98,7 @@ fn a_paused_service_stays_as_it_is_and_those_beside_it_go_on() {
         assert_eq!(reason(&lab, paused), "Paused");
         annotate(&mut lab, paused, PAUSE, Value::Null);
         settle(&mut lab);
-        assert_eq!(found(&lab, paused), None);
+        assert_eq!(service_of(&lab, paused), None);
     }
 }
 
@@ -115,18 +106,16 @@ fn a_paused_service_stays_as_it_is_and_those_beside_it_go_on() {
 fn a_new_service_that_is_paused_has_nothing_and_goes_at_once() {
     for mut lab in laboratories() {
         let before = all(&lab);
-        let mut new = service(0);
-        new["metadata"]["annotations"] = json!({PAUSE: "true"});
-        create(&mut lab, new);
+        create(&mut lab, annotated(0, json!({PAUSE: "true"})));
         settle(&mut lab);
         assert_eq!((all(&lab), reason(&lab, "web-0000")), (before, json!("Paused")));
         assert_eq!(
-            found(&lab, "web-0000").expect("it is there")["metadata"]["finalizers"],
+            service_of(&lab, "web-0000").expect("it is there")["metadata"]["finalizers"],
             json!(null)
         );
         delete(&mut lab, "default", "web-0000");
         settle(&mut lab);
-        assert_eq!(found(&lab, "web-0000"), None);
+        assert_eq!(service_of(&lab, "web-0000"), None);
     }
 }
 
@@ -149,7 +138,7 @@ fn a_protected_service_keeps_what_it_has_until_the_annotation_goes() {
         assert_eq!((all(&lab), ingress(&lab, name)), (before, at));
         annotate(&mut lab, name, PROTECT, json!("false"));
         settle(&mut lab);
-        assert_eq!((found(&lab, name), all(&lab).len()), (None, estate.len()));
+        assert_eq!((service_of(&lab, name), all(&lab).len()), (None, estate.len()));
     }
 }
 
@@ -209,7 +198,7 @@ fn pods_of_a_service_that_is_held_back_are_followed() {
 
 /// Load balancers and ports of the rules to a Service.
 fn ways(lab: &Laboratory, name: &str) -> Vec<(String, u64)> {
-    let service = found(lab, name).expect("it is there");
+    let service = service_of(lab, name).expect("it is there");
     let uid = service["metadata"]["uid"].as_str().expect("it has one").to_owned();
     let base: String = format!("a{}", uid.replace('-', "")).chars().take(32).collect();
     let mut ways = Vec::new();
@@ -269,7 +258,7 @@ fn an_interruption_waits_until_its_owner_confirms_it() {
     annotate(&mut lab, asking, CONFIRM, json!("true"));
     delete(&mut lab, "default", asking);
     settle(&mut lab);
-    assert_eq!(found(&lab, asking), None);
+    assert_eq!(service_of(&lab, asking), None);
 }
 
 #[test]

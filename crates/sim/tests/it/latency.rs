@@ -1,7 +1,8 @@
 //! The programming latency, to the millisecond: what is measured, and what is not.
 
-use crate::support::{Backends, sample_laboratory};
-use azure_emulator::{Fault, FaultKind};
+use crate::support::container::refusal;
+use crate::support::{Backends, INTERNAL, TIMEOUT, patch, remove, sample_laboratory};
+use azure_emulator::Fault;
 use control::latency::LATENCY_BOUNDS_MS;
 use control::{ChangeKind, Leadership, Options};
 use kube_emulator::{ObjectRef, Part, Patch};
@@ -84,8 +85,7 @@ fn a_pod_takes_as_long_as_the_call_and_the_one_before_it() {
     assert!(lab.settle(HOUR_MS));
     assert_eq!(measured(&lab, ChangeKind::Pod), (vec![(1_000, 1), (2_500, 2)], 1_000 + 2 * 1_600));
     assert_eq!(pending(&lab), [0, 0, 0]);
-    let gone = ObjectRef::new("pods", "default", "web-1");
-    lab.kubernetes.delete(gone, lab.now_ms).expect("the Pod is deleted");
+    remove(&mut lab, "pods", "default", "web-1");
     assert!(lab.settle(HOUR_MS));
     assert_eq!(measured(&lab, ChangeKind::Pod), (vec![(1_000, 2), (2_500, 2)], 5_200));
 }
@@ -111,12 +111,10 @@ fn a_service_is_measured_until_azure_has_all_of_it() {
     // Public IP; load balancer, written and read back; security group.
     assert_eq!(created, (vec![(5_000, 1)], 4_000));
     // Written and read back.
-    let timeout = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
-    annotate(&mut lab, "web", &json!({ timeout: "10" }));
+    annotate(&mut lab, "web", &json!({ TIMEOUT: "10" }));
     assert!(lab.settle(HOUR_MS));
     assert_eq!(measured(&lab, ChangeKind::Service), (vec![(2_500, 1), (5_000, 1)], 6_000));
-    let object = ObjectRef::new("services", "default", "web");
-    lab.kubernetes.delete(object, lab.now_ms).expect("the Service is deleted");
+    remove(&mut lab, "services", "default", "web");
     assert!(lab.settle(HOUR_MS));
     // Security group, load balancer, public IP.
     assert_eq!(measured(&lab, ChangeKind::Service), (vec![(2_500, 1), (5_000, 2)], 9_000));
@@ -131,8 +129,7 @@ fn a_change_that_leads_to_no_write_and_one_that_is_refused_are_not_measured() {
     let before = measured(&lab, ChangeKind::Service);
     annotate(&mut lab, "web", &json!({ "team": "blue" }));
     assert!(lab.settle(HOUR_MS));
-    let timeout = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
-    annotate(&mut lab, "web", &json!({ timeout: "1000" }));
+    annotate(&mut lab, "web", &json!({ TIMEOUT: "1000" }));
     lab.pass(60_000);
     assert_eq!(measured(&lab, ChangeKind::Service), before);
     assert_eq!(pending(&lab), [0, 0, 0]);
@@ -158,8 +155,7 @@ fn what_is_there_at_the_start_is_not_measured_nor_what_another_process_writes() 
 fn a_node_is_measured_until_every_pool_has_it() {
     let mut lab = laboratory(Backends::Nodes, Options::default());
     service(&mut lab, "web", &json!({}));
-    let internal = "service.beta.kubernetes.io/azure-load-balancer-internal";
-    service(&mut lab, "api", &json!({ internal: "true" }));
+    service(&mut lab, "api", &json!({ INTERNAL: "true" }));
     assert!(lab.settle(HOUR_MS));
     assert_eq!(measured(&lab, ChangeKind::Node), (vec![], 0), "they were there before");
     lab.kubernetes.create(node("new", "10.224.0.99"), lab.now_ms).expect("a node is created");
@@ -167,12 +163,9 @@ fn a_node_is_measured_until_every_pool_has_it() {
     // Both load balancers at once, each written and read back.
     assert_eq!(measured(&lab, ChangeKind::Node), (vec![(2_500, 1)], 2_000));
     // A label that no pool depends on.
-    let patch = Patch::Merge(json!({ "metadata": { "labels": { "zone": "9" } } }));
-    let object = ObjectRef::new("nodes", "", "new");
-    lab.kubernetes.patch(object, Part::Main, &patch, lab.now_ms).expect("it is patched");
+    patch(&mut lab, "nodes", "", "new", json!({ "metadata": { "labels": { "zone": "9" } } }));
     assert!(lab.settle(HOUR_MS));
-    let gone = ObjectRef::new("nodes", "", "new");
-    lab.kubernetes.delete(gone, lab.now_ms).expect("the node is deleted");
+    remove(&mut lab, "nodes", "", "new");
     assert!(lab.settle(HOUR_MS));
     assert_eq!(measured(&lab, ChangeKind::Node), (vec![(2_500, 2)], 4_000));
     assert_eq!(pending(&lab), [0, 0, 0]);
@@ -183,13 +176,7 @@ fn failures_on_the_way_are_part_of_it() {
     let mut lab = laboratory(Backends::Pods, Options::default());
     service(&mut lab, "web", &json!({}));
     assert!(lab.settle(HOUR_MS));
-    let kind = FaultKind::Status {
-        status: 429,
-        code: "TooManyRequests".to_owned(),
-        message: "slower".to_owned(),
-        retry_after_s: Some(30),
-        headers: Vec::new(),
-    };
+    let kind = refusal(429, "TooManyRequests", Some(30));
     let fault = Fault::new(kind).on_path("updateAddressLocations");
     lab.azure.add_fault(fault.expect("the pattern is right"));
     pod(&mut lab, 1);

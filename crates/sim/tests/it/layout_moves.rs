@@ -103,6 +103,12 @@ fn addresses(lab: &Laboratory) -> Vec<Vec<String>> {
     services(&lab.kubernetes).iter().map(told).collect()
 }
 
+/// Annotates the first Service.
+fn annotate(lab: &mut Laboratory, key: &str, value: &str) {
+    let body = json!({"metadata": {"annotations": {key: value}}});
+    patch(lab, "services", "default", &web_name(0), body);
+}
+
 fn conditions(lab: &Laboratory) -> Vec<String> {
     let mut found = Vec::new();
     for service in services(&lab.kubernetes) {
@@ -131,6 +137,12 @@ fn assert_moved(lab: &Laboratory, sku: &str, point: &str) {
     assert_eq!(left, Vec::<String>::new());
 }
 
+/// All come to rest on load balancers of this SKU.
+fn ends_on(lab: &mut Laboratory, sku: &str) {
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_moved(lab, sku, "in the end");
+}
+
 /// There and back: both addresses for the time that the config says, never none, and nothing of the
 /// former load balancers is left.
 #[test]
@@ -150,16 +162,14 @@ fn there_and_back(pools: &str, services: u32) {
     assert!(both.iter().all(|told| told.len() == 2), "{both:?}");
     let keeps = |(both, old): (&Vec<String>, &Vec<String>)| both.contains(&old[0]);
     assert!(both.iter().zip(&before).all(keeps), "{both:?} keeps {before:?}");
-    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
-    assert_moved(&lab, "Service", "in the end");
+    ends_on(&mut lab, "Service");
     assert_eq!(*seen.borrow(), Vec::<String>::new());
     create_pod(&mut lab, egress_pod("leaving", "team-a", &[&pod_ip(900)], 1));
     assert!(lab.settle(DAY_MS));
     let others = 2; // an egress gateway and the cluster's own way out
     assert_eq!(registered(&lab).len(), services as usize + others);
     lab.restart_with(nodes_by(pools));
-    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
-    assert_moved(&lab, "Standard", "in the end");
+    ends_on(&mut lab, "Standard");
     assert_eq!(*seen.borrow(), Vec::<String>::new());
     assert_eq!((registered(&lab).len(), table(&lab).len()), (1, 0), "the cluster's own way out");
     (0..services).for_each(|n| delete(&mut lab, "default", &web_name(n)));
@@ -207,8 +217,7 @@ fn a_kill_at_any_call_loses_nothing() {
 fn a_service_that_is_refused_stays() {
     let mut lab = over_nodes(2);
     let mut service = web(2);
-    let key = "service.beta.kubernetes.io/azure-load-balancer-internal";
-    service["metadata"]["annotations"] = json!({key: "true"});
+    service["metadata"]["annotations"] = json!({INTERNAL: "true"});
     create(&mut lab, service);
     assert!(lab.settle(DAY_MS));
     let before = addresses(&lab)[2].clone();
@@ -227,12 +236,8 @@ fn a_service_that_is_refused_stays() {
 #[test]
 fn what_others_are_connected_to_outlives_the_move() {
     let mut lab = over_nodes_by("nodeIPConfiguration", 1);
-    let annotate = |lab: &mut Laboratory, key: &str| {
-        let body = json!({"metadata": {"annotations": {key: "true"}}});
-        patch(lab, "services", "default", &web_name(0), body);
-    };
     for key in ["azure-disable-load-balancer-floating-ip", "azure-pls-create"] {
-        annotate(&mut lab, &format!("service.beta.kubernetes.io/{key}"));
+        annotate(&mut lab, &format!("{PREFIX}{key}"), "true");
     }
     assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
     let link = |lab: &Laboratory| {
@@ -254,7 +259,7 @@ fn what_others_are_connected_to_outlives_the_move() {
     assert!(is_served(&lab.azure, &before[0][0]), "and reach the Pods");
     let said = service_of(&lab, &web_name(0)).expect("it is there")["status"].to_string();
     assert!(said.contains("PrivateLinkConnected"), "{said}");
-    annotate(&mut lab, "ballast.dev/disconnect-private-endpoints");
+    annotate(&mut lab, "ballast.dev/disconnect-private-endpoints", "true");
     assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
     assert_eq!(link(&lab), None);
     assert_moved(&lab, "Service", "in the end");
@@ -265,10 +270,6 @@ fn what_others_are_connected_to_outlives_the_move() {
 fn whose_owner_confirms_interruptions_keeps_both_addresses_until_then() {
     let mut lab = over_nodes(2);
     let before = addresses(&lab);
-    let annotate = |lab: &mut Laboratory, key: &str, value: &str| {
-        let body = json!({"metadata": {"annotations": {key: value}}});
-        patch(lab, "services", "default", &web_name(0), body);
-    };
     annotate(&mut lab, "ballast.dev/confirm", "true");
     let seen = watched(&mut lab);
     lab.restart_with(pods());
@@ -285,8 +286,7 @@ fn whose_owner_confirms_interruptions_keeps_both_addresses_until_then() {
     lab.pass(DAY_MS);
     assert_eq!(addresses(&lab), now, "a new process waits, too");
     annotate(&mut lab, "ballast.dev/confirmed", &before[0][0]);
-    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
-    assert_moved(&lab, "Service", "in the end");
+    ends_on(&mut lab, "Service");
     assert_eq!(*seen.borrow(), Vec::<String>::new());
 }
 
@@ -308,8 +308,7 @@ fn a_service_that_only_nodes_can_serve_stays_until_pods_do() {
     let stays = |text: &String| text.contains("Programmed") && text.contains("False");
     assert!(conditions(&lab).iter().any(stays), "{:?}", conditions(&lab));
     set_slice(&mut lab, &web_name(0), 0, ready(&[(9, 0)]));
-    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
-    assert_moved(&lab, "Service", "in the end");
+    ends_on(&mut lab, "Service");
     assert_eq!(*seen.borrow(), Vec::<String>::new());
 }
 
@@ -344,8 +343,7 @@ fn services_move_one_by_one() {
     assert_eq!((&now[0], &now[2]), (&before[0], &before[2]));
     assert_ne!(now[1], before[1]);
     lab.restart_with(pods());
-    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
-    assert_moved(&lab, "Service", "in the end");
+    ends_on(&mut lab, "Service");
     assert_eq!(*seen.borrow(), Vec::<String>::new());
 }
 
@@ -361,8 +359,7 @@ fn both_addresses_stay_until_told() {
     lab.pass(10 * DAY_MS);
     assert!(addresses(&lab).iter().all(|told| told.len() == 2));
     lab.restart_with(pods());
-    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
-    assert_moved(&lab, "Service", "in the end");
+    ends_on(&mut lab, "Service");
     assert_eq!(*seen.borrow(), Vec::<String>::new());
 }
 
@@ -463,7 +460,6 @@ fn a_service_waits_for_backends() {
     lab.pass(3_600_000);
     assert_eq!(addresses(&lab), before);
     exclude(&mut lab, Value::Null);
-    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
-    assert_moved(&lab, "Standard", "in the end");
+    ends_on(&mut lab, "Standard");
     assert_eq!(*seen.borrow(), Vec::<String>::new());
 }

@@ -96,11 +96,7 @@ fn it_goes_on_by_itself_once_the_leftovers_are_gone() {
         let ids: Vec<String> = ids.filter(|id| id.contains(kind)).collect();
         assert!(!ids.is_empty(), "{kind}");
         for id in ids {
-            let now = lab.now_ms;
-            let request =
-                azure_emulator::Request::new("DELETE", &format!("{id}?api-version=2025-05-01"));
-            let answer = lab.azure.handle(request, now);
-            assert!(answer.status < 300, "{id}: {}", answer.status);
+            call(&mut lab, "DELETE", &id, None);
         }
     }
     lab.pass(WHILE_MS);
@@ -143,9 +139,8 @@ fn a_registration_alone_is_found_by_the_finalizer_of_its_service() {
     assert!(lab.settle(DAY_MS));
     let uid = uid_of(&lab, &web_name(1)).to_lowercase();
     for id in [format!("loadBalancers/{uid}"), format!("publicIPAddresses/{uid}-pip")] {
-        let now = lab.now_ms;
-        let path = format!("{}?api-version=2025-05-01", network(&id));
-        lab.azure.handle(azure_emulator::Request::new("DELETE", &path), now);
+        let request = azure_emulator::Request::new("DELETE", &network(&id));
+        lab.azure.handle(request, lab.now_ms);
     }
     lab.restart_with(nodes());
     lab.settle(DAY_MS);

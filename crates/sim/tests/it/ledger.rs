@@ -1,22 +1,16 @@
 //! The ledger: what is open is known to be ours, whoever runs, and whatever was taken away by hand.
 
-use crate::support::container::{fault, merge, refusal, service_of, uid_of};
+use crate::support::container::{merge, refusing, service_of, uid_of};
 use crate::support::*;
-use azure_emulator::{Fault, Request};
+use azure_emulator::Fault;
 use control::NoticeKind;
 use explain::orphans::find;
-use kube_emulator::{Failure, Fault as ApiFault, Method, ObjectRef, Part, Patch};
+use kube_emulator::{Failure, Fault as ApiFault, Method, ObjectRef, Part};
 use model::ledger::Holder;
 use serde_json::{Value, json};
 use sim::Laboratory;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-
-const DAY_MS: u64 = 86_400_000;
-const INTERVAL_MS: u64 = 120_000;
-const PREFIX: &str = "service.beta.kubernetes.io/";
-/// The address of the estate's `byo-pip`.
-const BROUGHT: &str = "20.50.0.10";
 
 fn ledger() -> ObjectRef<'static> {
     ObjectRef::new("configmaps", "kube-system", "ballast-ledger")
@@ -35,21 +29,12 @@ fn brought() -> Value {
 }
 
 fn locked() -> Fault {
-    fault(refusal(409, "ScopeLocked", None), "PUT", "networkSecurityGroups/nsg$").always()
-}
-
-/// The security group as a text.
-fn group(lab: &Laboratory) -> String {
-    let group = lab.azure.resource(&network("networkSecurityGroups/nsg"));
-    group.expect("it is there").to_string()
+    refusing(409, "ScopeLocked", "PUT", "networkSecurityGroups/nsg$").always()
 }
 
 /// Somebody deletes the load balancer.
 fn take_away(lab: &mut Laboratory) {
-    let path = format!("{}?api-version=2024-05-01", network("loadBalancers/kubernetes"));
-    let now = lab.now_ms;
-    let answer = lab.azure.handle(Request::new("DELETE", &path), now);
-    assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    call(lab, "DELETE", &network("loadBalancers/kubernetes"), None);
 }
 
 /// The lines of the ledger.
@@ -57,6 +42,15 @@ fn lines(lab: &Laboratory) -> Vec<String> {
     let Ok(object) = lab.kubernetes.get(ledger()) else { return Vec::new() };
     let text = object["data"]["destinations"].as_str().expect("a text");
     text.lines().map(str::to_owned).collect()
+}
+
+/// Another client writes the lines of the ledger.
+fn write(lab: &mut Laboratory, text: &str) {
+    patch_part(lab, ledger(), Part::Main, json!({"data": {"destinations": text}}));
+}
+
+fn delete_ledger(lab: &mut Laboratory) {
+    remove(lab, "configmaps", "kube-system", "ballast-ledger");
 }
 
 /// Whether the controller says that it made a ledger of what stood.
@@ -69,14 +63,14 @@ fn what_is_opened_is_in_the_ledger_first_and_leaves_it_last() {
     let mut lab = laboratory(&json!({}));
     lab.azure.options_mut().lro_ms = 5_000;
     create(&mut lab, brought());
-    while !group(&lab).contains(BROUGHT) {
+    while !security_group(&lab).contains(BROUGHT) {
         lab.pass(10);
     }
     let uid = uid_of(&lab, "web-0000");
     assert_eq!(lines(&lab), [format!("{uid} {BROUGHT}")]);
     assert!(lab.settle(DAY_MS));
     delete(&mut lab, "default", "web-0000");
-    while group(&lab).contains(BROUGHT) {
+    while security_group(&lab).contains(BROUGHT) {
         assert_eq!(lines(&lab).len(), 1);
         lab.pass(10);
     }
@@ -87,39 +81,33 @@ fn what_is_opened_is_in_the_ledger_first_and_leaves_it_last() {
 
 #[test]
 fn a_rule_to_a_brought_ip_whose_frontend_somebody_took_away_closes_after_a_restart() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, brought());
-    assert!(lab.settle(DAY_MS));
-    assert!(group(&lab).contains(BROUGHT));
+    let mut lab = served([brought()]);
+    assert!(security_group(&lab).contains(BROUGHT));
     // The status goes with the type, and the frontend by hand, while no process runs.
     lab.restart();
     take_away(&mut lab);
     let body = json!({"spec": {"type": "ClusterIP"}, "status": {"loadBalancer": {}}});
-    patch(&mut lab, "services", "default", "web-0000", body.clone());
-    let now = lab.now_ms;
-    let name = ObjectRef::new("services", "default", "web-0000");
-    lab.kubernetes.patch(name, Part::Status, &Patch::Merge(body), now).expect("it is patched");
+    merge(&mut lab, "services", "web-0000", Part::Main, body.clone());
+    merge(&mut lab, "services", "web-0000", Part::Status, body);
     assert!(lab.settle(DAY_MS));
-    assert!(!group(&lab).contains(BROUGHT), "{}", group(&lab));
+    assert!(!security_group(&lab).contains(BROUGHT), "{}", security_group(&lab));
     assert_eq!(lines(&lab), Vec::<String>::new());
 }
 
 #[test]
 fn a_finalizer_stays_while_a_rule_leads_to_an_address_whose_frontend_was_taken_away() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, brought());
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served([brought()]);
     lab.azure.add_fault(locked());
     lab.restart();
     take_away(&mut lab);
     delete(&mut lab, "default", "web-0000");
     lab.pass(INTERVAL_MS);
     assert!(service_of(&lab, "web-0000").is_some(), "its finalizer stays");
-    assert!(group(&lab).contains(BROUGHT));
+    assert!(security_group(&lab).contains(BROUGHT));
     lab.azure.clear_faults();
     assert!(lab.settle(DAY_MS));
     assert!(service_of(&lab, "web-0000").is_none());
-    assert!(!group(&lab).contains(BROUGHT));
+    assert!(!security_group(&lab).contains(BROUGHT));
 }
 
 #[test]
@@ -129,13 +117,12 @@ fn a_node_that_goes_while_no_process_runs_is_closed() {
     lab.azure.seed(scale_set("vmss", 3));
     create(&mut lab, with(&[("azure-disable-load-balancer-floating-ip", "true")]));
     assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
-    assert!(group(&lab).contains("\"10.224.0.4\""));
+    assert!(security_group(&lab).contains("\"10.224.0.4\""));
     assert_eq!(lines(&lab), ["node 10.224.0.4 10.224.0.5 10.224.0.6"]);
     lab.restart();
-    let now = lab.now_ms;
-    lab.kubernetes.delete(ObjectRef::new("nodes", "", "vmss000000"), now).expect("it goes");
+    remove(&mut lab, "nodes", "", "vmss000000");
     assert!(lab.settle(DAY_MS));
-    assert!(!group(&lab).contains("\"10.224.0.4\""));
+    assert!(!security_group(&lab).contains("\"10.224.0.4\""));
     lab.pass(INTERVAL_MS);
     assert_eq!(lines(&lab), ["node 10.224.0.5 10.224.0.6"]);
 }
@@ -145,7 +132,7 @@ fn an_additional_address_that_no_status_told_is_closed_after_a_restart() {
     let mut lab = laboratory(&json!({}));
     let more = "20.9.9.9";
     create(&mut lab, with(&[("azure-additional-public-ips", more)]));
-    while !group(&lab).contains(more) {
+    while !security_group(&lab).contains(more) {
         lab.pass(1);
     }
     let stripped = json!({"metadata": {"finalizers": null}});
@@ -154,18 +141,15 @@ fn an_additional_address_that_no_status_told_is_closed_after_a_restart() {
     delete(&mut lab, "default", "web-0000");
     lab.excuse("nothing-else", "", "its finalizer was taken off by hand");
     assert!(lab.settle(DAY_MS));
-    assert!(!group(&lab).contains(more), "{}", group(&lab));
+    assert!(!security_group(&lab).contains(more), "{}", security_group(&lab));
 }
 
 #[test]
 fn what_stands_at_the_first_start_is_adopted_once_and_that_is_said() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, service(0));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served([service(0)]);
     // As a release without a ledger, or the Go provider, leaves it; and another cluster's address.
-    let now = lab.now_ms;
-    lab.kubernetes.delete(ledger(), now).expect("it is deleted");
-    let mut nsg = lab.azure.resource(&network("networkSecurityGroups/nsg")).expect("it is there");
+    delete_ledger(&mut lab);
+    let mut nsg = resource(&lab, "networkSecurityGroups/nsg");
     let inside = &mut nsg["properties"]["securityRules"][0]["properties"];
     let own = inside["destinationAddressPrefix"].take();
     inside["destinationAddressPrefixes"] = json!([own, "20.77.7.7"]);
@@ -184,36 +168,30 @@ fn what_stands_at_the_first_start_is_adopted_once_and_that_is_said() {
     delete(&mut lab, "default", "web-0000");
     assert!(lab.settle(DAY_MS));
     assert!(!adopts(&lab));
-    assert!(group(&lab).contains("20.77.7.7"), "another cluster's stays");
-    assert!(!group(&lab).contains(own.as_str().expect("an address")));
+    assert!(security_group(&lab).contains("20.77.7.7"), "another cluster's stays");
+    assert!(!security_group(&lab).contains(own.as_str().expect("an address")));
 }
 
 #[test]
 fn a_ledger_that_somebody_deletes_is_made_again_with_what_nothing_else_tells() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, brought());
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served([brought()]);
     lab.azure.add_fault(locked());
     take_away(&mut lab);
     let body = json!({"metadata": {"annotations": {format!("{PREFIX}azure-pip-name"): null}}});
     patch(&mut lab, "services", "default", "web-0000", body);
     lab.pass(INTERVAL_MS);
-    let now = lab.now_ms;
-    lab.kubernetes.delete(ledger(), now).expect("it is deleted");
+    delete_ledger(&mut lab);
     lab.pass(2 * INTERVAL_MS);
     assert!(lines(&lab).iter().any(|line| line.contains(BROUGHT)), "{:?}", lines(&lab));
     lab.restart();
     lab.azure.clear_faults();
     assert!(lab.settle(DAY_MS));
-    assert!(!group(&lab).contains(BROUGHT));
+    assert!(!security_group(&lab).contains(BROUGHT));
 }
 
 #[test]
 fn what_only_the_ledger_tells_of_a_service_that_vanished_is_an_orphan() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, brought());
-    create(&mut lab, service(1));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served([brought(), service(1)]);
     take_away(&mut lab);
     let body = json!({"metadata": {"finalizers": null}});
     merge(&mut lab, "services", "web-0000", Part::Main, body);
@@ -226,22 +204,14 @@ fn what_only_the_ledger_tells_of_a_service_that_vanished_is_an_orphan() {
     assert_eq!(*kind, "security rule");
     assert!(name.ends_with(&format!("to {BROUGHT}")), "{name}");
     assert!(lab.settle(DAY_MS));
-    assert!(!group(&lab).contains(BROUGHT));
+    assert!(!security_group(&lab).contains(BROUGHT));
     assert_eq!(find(&lab.read_under(&policy), &policy).list, []);
 }
 
 #[test]
 fn a_ledger_that_cannot_be_read_is_told_and_nothing_is_opened_or_closed() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, brought());
-    assert!(lab.settle(DAY_MS));
-    let (now, right) = (lab.now_ms, lines(&lab).concat());
-    let write = |lab: &mut Laboratory, text: &str| {
-        let body = json!({"data": {"destinations": text}});
-        lab.kubernetes
-            .patch(ledger(), Part::Main, &Patch::Merge(body), now)
-            .expect("it is patched");
-    };
+    let mut lab = served([brought()]);
+    let right = lines(&lab).concat();
     write(&mut lab, "everything");
     lab.restart();
     delete(&mut lab, "default", "web-0000");
@@ -250,15 +220,47 @@ fn a_ledger_that_cannot_be_read_is_told_and_nothing_is_opened_or_closed() {
     let said: BTreeSet<&str> =
         lab.controller().report().findings.iter().map(|finding| finding.rule).collect();
     assert_eq!(said, BTreeSet::from(["LedgerUnreadable"]));
-    assert!(group(&lab).contains(BROUGHT));
+    assert!(security_group(&lab).contains(BROUGHT));
     assert!(service_of(&lab, "web-0000").is_some(), "its finalizer stays");
     let text = lab.kubernetes.get(ledger()).expect("it is there")["data"]["destinations"].clone();
     assert_eq!(text, "everything", "nobody writes over it");
     write(&mut lab, &right);
     lab.pass(INTERVAL_MS);
     assert!(lab.settle(DAY_MS));
-    assert!(!group(&lab).contains(BROUGHT));
+    assert!(!security_group(&lab).contains(BROUGHT));
     assert_eq!(addressed(&lab), (1, 0));
+}
+
+/// Nothing in Azure says who set a tag.
+#[test]
+fn a_tag_of_an_annotation_is_noted_before_it_is_set_and_goes_with_it() {
+    let mut lab = laboratory(&json!({}));
+    create(&mut lab, service(0));
+    assert!(lab.settle(DAY_MS));
+    let tagged = |lab: &Laboratory| {
+        let ips = lab.azure.resources_of("Microsoft.Network/publicIPAddresses");
+        ips.iter().filter(|ip| ip["tags"]["team"] == "net").count()
+    };
+    let noted = |lab: &Laboratory| {
+        lab.kubernetes.get(ledger()).expect("it is there")["data"]["tags"].is_string()
+    };
+    let annotate = |lab: &mut Laboratory, value: Option<&str>| {
+        let body = json!({"metadata": {"annotations": {format!("{PREFIX}azure-pip-tags"): value}}});
+        patch(lab, "services", "default", "web-0000", body);
+    };
+    let away = ApiFault::next(Failure::Unavailable).on_kind("configmaps");
+    lab.kubernetes.inject(away.on_method(Method::Patch).times(3));
+    annotate(&mut lab, Some("team=net"));
+    lab.pass(1_000);
+    assert_eq!((tagged(&lab), noted(&lab)), (0, false));
+    assert!(lab.settle(DAY_MS));
+    assert_eq!((tagged(&lab), noted(&lab)), (1, true));
+    lab.restart();
+    annotate(&mut lab, None);
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(tagged(&lab), 0);
+    lab.pass(INTERVAL_MS);
+    assert!(!noted(&lab), "it is read without the tag");
 }
 
 #[test]
@@ -279,14 +281,11 @@ fn fifty_services_that_come_together_cost_one_write_of_the_ledger() {
 
 #[test]
 fn a_conflict_is_read_and_written_again() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, service(0));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served([service(0)]);
     // Another process writes the ledger, which this one has not seen.
     let address: IpAddr = "20.88.8.8".parse().expect("an address");
     let text = format!("{}\n- {address}\n", lines(&lab).concat());
-    let (now, body) = (lab.now_ms, json!({"data": {"destinations": text}}));
-    lab.kubernetes.patch(ledger(), Part::Main, &Patch::Merge(body), now).expect("it is patched");
+    write(&mut lab, &text);
     create(&mut lab, service(1));
     assert!(lab.settle(DAY_MS));
     assert_eq!(addressed(&lab), (2, 0));
@@ -298,9 +297,7 @@ fn a_conflict_is_read_and_written_again() {
 
 #[test]
 fn without_the_right_to_write_it_nothing_is_opened_and_that_is_told() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, service(0));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served([service(0)]);
     let fails = ApiFault::next(Failure::Conflict).on_kind("configmaps").on_method(Method::Patch);
     lab.kubernetes.inject(fails.times(1_000));
     create(&mut lab, service(1));

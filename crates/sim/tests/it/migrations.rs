@@ -2,7 +2,7 @@
 //! Services. Each is recorded in `scenarios/migrations`; `UPDATE_SCENARIOS=1` writes what happens
 //! now.
 
-use crate::support::container::{fault, refusal};
+use crate::support::container::refusing;
 use crate::support::*;
 use azure_emulator::Azure;
 use serde_json::{Value, json};
@@ -44,8 +44,7 @@ fn empty_pools(azure: &Azure) -> Vec<String> {
 fn labelled(index: u32) -> Value {
     let mut service = service(index);
     if index % 3 == 2 {
-        let key = "service.beta.kubernetes.io/azure-load-balancer-internal";
-        service["metadata"]["annotations"] = json!({key: "true"});
+        service["metadata"]["annotations"] = json!({INTERNAL: "true"});
     }
     let team = if index.is_multiple_of(2) { "even" } else { "odd" };
     service["metadata"]["labels"] = json!({"team": team});
@@ -73,9 +72,7 @@ fn estate_of(services: u32, policy: Config) -> Laboratory {
         other["metadata"]["name"] = json!(format!("pool{machine:06}"));
         other["spec"]["providerID"] = json!(format!("azure://{root}/virtualMachines/{machine}"));
         if n == 2 {
-            let now = lab.now_ms;
-            let old = kube_emulator::ObjectRef::new("nodes", "", "vmss000002");
-            lab.kubernetes.delete(old, now).expect("the third node of the estate goes");
+            remove(&mut lab, "nodes", "", "vmss000002");
         }
         create(&mut lab, other);
     });
@@ -110,20 +107,15 @@ fn short(call: &azure_emulator::Call) -> String {
     }
 }
 
-struct Switch<'a> {
-    title: &'a str,
-    asked: &'a str,
-    to: Config,
-}
-
-/// Changes the config, restarts, lets everything happen and records it.
-fn switch(lab: &mut Laboratory, switch: Switch<'_>, record: &mut String) {
+/// Changes the config, restarts, lets everything happen and records it, under a title and with
+/// what was asked.
+fn switch(lab: &mut Laboratory, (title, asked): (&str, &str), to: Config, record: &mut String) {
     let before = addresses(lab);
-    let forecast = explain::forecast::forecast(&lab.read_under(&switch.to), &switch.to);
+    let forecast = explain::forecast::forecast(&lab.read_under(&to), &to);
     lab.azure.clear_calls();
     lab.seen.clear();
     lab.inspect = Some(empty_pools);
-    lab.restart_with(switch.to.clone());
+    lab.restart_with(to);
     assert!(
         lab.settle(LIMIT_MS),
         "{}\n{:#?}\n{:#?}",
@@ -137,7 +129,7 @@ fn switch(lab: &mut Laboratory, switch: Switch<'_>, record: &mut String) {
     assert_eq!(failed, Vec::<String>::new(), "Azure refuses nothing");
     let writes: Vec<String> =
         lab.azure.calls().iter().filter(|c| c.is_write()).map(short).collect();
-    writeln!(record, "# {}\nasked: {}", switch.title, switch.asked).expect("text");
+    writeln!(record, "# {title}\nasked: {asked}").expect("text");
     writeln!(record, "writes: {}", writes.len()).expect("text");
     let mut at = 0;
     while at < writes.len() {
@@ -166,6 +158,12 @@ fn switch(lab: &mut Laboratory, switch: Switch<'_>, record: &mut String) {
     lab.restart();
     assert!(lab.settle(LIMIT_MS));
     assert_eq!(lab.calls().0, 0, "nothing is left to do");
+}
+
+/// The same where every pool that a rule leads to has members all the time.
+fn gapless(lab: &mut Laboratory, said: (&str, &str), to: Config, record: &mut String) {
+    switch(lab, said, to, record);
+    assert_eq!(lab.seen, [], "no pool is empty");
 }
 
 /// Compares a record with the file, or writes it.
@@ -198,28 +196,27 @@ fn all_gone(lab: &mut Laboratory) {
 fn pool_kinds() {
     let mut lab = estate_of_thirty(kind("nodeIPConfiguration"));
     let mut record = String::new();
-    let to = Switch {
-        title: "Pools of NICs become pools of addresses",
-        asked: "loadBalancerBackendPoolConfigurationType: nodeIP",
-        to: kind("nodeIP"),
-    };
-    switch(&mut lab, to, &mut record);
-    assert_eq!(lab.seen, [], "no pool is empty");
-    let back = Switch {
-        title: "Pools of addresses become pools of NICs",
-        asked: "loadBalancerBackendPoolConfigurationType: nodeIPConfiguration",
-        to: kind("nodeIPConfiguration"),
-    };
-    switch(&mut lab, back, &mut record);
-    assert_eq!(lab.seen, [], "no pool is empty");
-    let through = Switch {
-        title: "Pools of NICs become pools of addresses, through Azure's own action",
-        asked: "loadBalancerBackendPoolConfigurationType: nodeIP, \
+    let said = (
+        "Pools of NICs become pools of addresses",
+        "loadBalancerBackendPoolConfigurationType: nodeIP",
+    );
+    gapless(&mut lab, said, kind("nodeIP"), &mut record);
+    let said = (
+        "Pools of addresses become pools of NICs",
+        "loadBalancerBackendPoolConfigurationType: nodeIPConfiguration",
+    );
+    gapless(&mut lab, said, kind("nodeIPConfiguration"), &mut record);
+    let said = (
+        "Pools of NICs become pools of addresses, through Azure's own action",
+        "loadBalancerBackendPoolConfigurationType: nodeIP, \
                 enableMigrateToIPBasedBackendPoolAPI: true",
-        to: policy(&json!({"enableMigrateToIPBasedBackendPoolAPI": true})),
-    };
-    switch(&mut lab, through, &mut record);
-    assert_eq!(lab.seen, [], "no pool is empty");
+    );
+    gapless(
+        &mut lab,
+        said,
+        policy(&json!({"enableMigrateToIPBasedBackendPoolAPI": true})),
+        &mut record,
+    );
     check("pool-kinds", &record);
     all_gone(&mut lab);
 }
@@ -235,20 +232,13 @@ fn several() -> Config {
 fn load_balancer_counts() {
     let mut lab = estate_of_thirty(kind("nodeIP"));
     let mut record = String::new();
-    let to = Switch {
-        title: "One load balancer becomes two",
-        asked: "multipleStandardLoadBalancerConfigurations: kubernetes, and odd for team=odd",
-        to: several(),
-    };
-    switch(&mut lab, to, &mut record);
-    assert_eq!(lab.seen, [], "no pool is empty");
-    let back = Switch {
-        title: "Two load balancers become one",
-        asked: "no multipleStandardLoadBalancerConfigurations",
-        to: kind("nodeIP"),
-    };
-    switch(&mut lab, back, &mut record);
-    assert_eq!(lab.seen, [], "no pool is empty");
+    let said = (
+        "One load balancer becomes two",
+        "multipleStandardLoadBalancerConfigurations: kubernetes, and odd for team=odd",
+    );
+    gapless(&mut lab, said, several(), &mut record);
+    let said = ("Two load balancers become one", "no multipleStandardLoadBalancerConfigurations");
+    gapless(&mut lab, said, kind("nodeIP"), &mut record);
     check("load-balancer-counts", &record);
     all_gone(&mut lab);
 }
@@ -266,12 +256,8 @@ fn basic() -> Config {
 fn basic_to_standard_with_nics() {
     let mut lab = estate_of_thirty(basic());
     let mut record = String::new();
-    let to = Switch {
-        title: "Basic load balancers become Standard",
-        asked: "loadBalancerSku: standard",
-        to: kind("nodeIPConfiguration"),
-    };
-    switch(&mut lab, to, &mut record);
+    let said = ("Basic load balancers become Standard", "loadBalancerSku: standard");
+    switch(&mut lab, said, kind("nodeIPConfiguration"), &mut record);
     check("basic-to-standard-nics", &record);
     all_gone(&mut lab);
 }
@@ -280,12 +266,11 @@ fn basic_to_standard_with_nics() {
 fn basic_to_standard_with_addresses() {
     let mut lab = estate_of_thirty(basic());
     let mut record = String::new();
-    let to = Switch {
-        title: "Basic load balancers become Standard, their pools pools of addresses",
-        asked: "loadBalancerSku: standard, loadBalancerBackendPoolConfigurationType: nodeIP",
-        to: kind("nodeIP"),
-    };
-    switch(&mut lab, to, &mut record);
+    let said = (
+        "Basic load balancers become Standard, their pools pools of addresses",
+        "loadBalancerSku: standard, loadBalancerBackendPoolConfigurationType: nodeIP",
+    );
+    switch(&mut lab, said, kind("nodeIP"), &mut record);
     check("basic-to-standard-addresses", &record);
     all_gone(&mut lab);
 }
@@ -373,7 +358,7 @@ fn a_dynamic_address_is_told_once_azure_has_given_it() {
     lab.azure.options_mut().lro_ms = 50;
     lab.restart();
     let mut web = labelled(1);
-    web["metadata"]["annotations"] = json!({"service.beta.kubernetes.io/azure-pip-name": "loose"});
+    web["metadata"]["annotations"] = json!({PIP_NAME: "loose"});
     create(&mut lab, web);
     // Its Service waits, and nothing is left to be written: that counts as settled.
     lab.pass(30_000);
@@ -393,7 +378,7 @@ fn a_dynamic_address_is_told_once_azure_has_given_it() {
 fn a_basic_load_balancer_with_parts_of_others_stays_and_it_is_said_why() {
     let mut lab = estate_of(3, basic());
     let before = addresses(&lab);
-    let mut balancer = balancer_of(&lab, "kubernetes").expect("it is there");
+    let mut balancer = resource(&lab, "loadBalancers/kubernetes");
     let frontend = balancer["properties"]["frontendIPConfigurations"][0]["id"].clone();
     balancer["properties"]["inboundNatRules"] = json!([{"name": "ssh", "properties": {
         "frontendIPConfiguration": {"id": frontend}, "protocol": "Tcp", "frontendPort": 2222,
@@ -412,14 +397,14 @@ fn a_basic_load_balancer_with_parts_of_others_stays_and_it_is_said_why() {
     assert_eq!(service("web-0003"), Value::Null);
     let said = lab.controller().report().findings.iter().map(ToString::to_string);
     assert!(said.into_iter().any(|text| text.contains("has NAT or outbound rules")));
-    let mut balancer = balancer_of(&lab, "kubernetes").expect("it is there");
+    let mut balancer = resource(&lab, "loadBalancers/kubernetes");
     balancer["properties"]["inboundNatRules"] = json!([]);
     lab.azure.seed(vec![balancer]);
     (0..4).for_each(|n| lab.is_served(&name_of(n)));
     lab.restart();
     assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
     assert_eq!(addressed(&lab), (4, 0));
-    assert_eq!(balancer_of(&lab, "kubernetes").expect("it is there")["sku"]["name"], "Standard");
+    assert_eq!(resource(&lab, "loadBalancers/kubernetes")["sku"]["name"], "Standard");
 }
 
 #[test]
@@ -438,19 +423,18 @@ fn a_standard_load_balancer_does_not_become_basic() {
 #[test]
 fn basic_load_balancers_of_node_sets_are_replaced_by_one() {
     let mut lab = estate_of(3, basic());
-    let mode = json!({"service.beta.kubernetes.io/azure-load-balancer-mode": "pool"});
     let mut other = labelled(3);
-    other["metadata"]["annotations"] = mode;
+    other["metadata"]["annotations"] = json!({format!("{PREFIX}azure-load-balancer-mode"): "pool"});
     create(&mut lab, other);
     assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
     let before = addresses(&lab);
-    assert_eq!(balancer_of(&lab, "pool").expect("it is there")["sku"]["name"], "Basic");
+    assert_eq!(resource(&lab, "loadBalancers/pool")["sku"]["name"], "Basic");
     lab.restart_with(kind("nodeIPConfiguration"));
     assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
     assert_eq!(addresses(&lab), before);
     assert_eq!(balancer_of(&lab, "pool"), None);
     assert_eq!(empty_pools(&lab.azure), Vec::<String>::new());
-    let ours = balancer_of(&lab, "kubernetes").expect("it is there");
+    let ours = resource(&lab, "loadBalancers/kubernetes");
     assert_eq!(list(&ours, "frontendIPConfigurations").len(), 3);
 }
 
@@ -458,13 +442,13 @@ fn basic_load_balancers_of_node_sets_are_replaced_by_one() {
 fn a_machine_that_cannot_join_does_not_hold_the_switch_up() {
     let mut lab = estate_of(3, kind("nodeIP"));
     let before = addresses(&lab);
-    let refused = refusal(400, "InvalidParameter", None);
-    lab.azure.add_fault(fault(refused, "PUT", "pool/virtualMachines/1$").always());
+    lab.azure
+        .add_fault(refusing(400, "InvalidParameter", "PUT", "pool/virtualMachines/1$").always());
     lab.inspect = Some(empty_pools);
     lab.restart_with(kind("nodeIPConfiguration"));
     lab.pass(60_000);
     let names = |lab: &Laboratory| {
-        let balancer = balancer_of(lab, "kubernetes").expect("it is there");
+        let balancer = resource(lab, "loadBalancers/kubernetes");
         let pools = list(&balancer, "backendAddressPools").to_vec();
         pools
             .iter()
@@ -493,7 +477,7 @@ fn several_changes_at_once() {
         if from.sku == model::policy::BalancerSku::Standard {
             assert_eq!(lab.seen, [], "no pool is empty");
         }
-        let odd = balancer_of(&lab, "odd").expect("it is there");
+        let odd = resource(&lab, "loadBalancers/odd");
         assert_eq!(list(&odd, "frontendIPConfigurations").len(), 2);
         let pool = &list(&odd, "backendAddressPools")[0];
         assert_eq!(list(pool, "loadBalancerBackendAddresses").len(), 2);

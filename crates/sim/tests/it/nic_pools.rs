@@ -1,22 +1,25 @@
 //! Pools that nodes join through their machines.
 
-use crate::support::container::{fault, refusal};
+use crate::support::container::{fault, refusing, service_of};
 use crate::support::*;
-use azure_emulator::{FaultKind, Request};
-use kube_emulator::ObjectRef;
+use azure_emulator::FaultKind;
 use serde_json::json;
 use std::collections::BTreeSet;
 
 const LIMIT_MS: u64 = 100_000;
 
-fn bound() -> sim::Laboratory {
+/// Three machines, and no Service.
+fn machines() -> sim::Laboratory {
     let mut lab = laboratory(&json!({
         "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"
     }));
     lab.azure.seed(scale_set("vmss", 3));
-    for index in 0..3 {
-        create(&mut lab, service(index));
-    }
+    lab
+}
+
+fn bound() -> sim::Laboratory {
+    let mut lab = machines();
+    (0..3).for_each(|index| create(&mut lab, service(index)));
     assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
     lab
 }
@@ -55,10 +58,10 @@ fn a_new_machine_joins_at_once_and_alone() {
 #[test]
 fn a_scale_out_behind_two_load_balancers_writes_each_machine_once() {
     let mut lab = bound();
-    let mut inside = service(9);
-    inside["metadata"]["annotations"] =
-        json!({"service.beta.kubernetes.io/azure-load-balancer-internal": "true"});
-    create(&mut lab, inside);
+    create(
+        &mut lab,
+        annotated(9, json!({"service.beta.kubernetes.io/azure-load-balancer-internal": "true"})),
+    );
     assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
     lab.azure.clear_calls();
     let all = scale_set("vmss", 5);
@@ -82,34 +85,24 @@ fn machines_leave_before_the_load_balancer_goes() {
 
 fn take_machine(lab: &mut sim::Laboratory) {
     let id = "virtualMachineScaleSets/vmss/virtualMachines/2";
-    let path = format!("{GROUP}/providers/Microsoft.Compute/{id}?api-version=2024-07-01");
-    let now = lab.now_ms;
-    let answer = lab.azure.handle(Request::new("DELETE", &path), now);
-    assert!(answer.status < 300, "{answer:?}");
+    call(lab, "DELETE", &format!("{GROUP}/providers/Microsoft.Compute/{id}"), None);
     lab.azure.clear_calls();
 }
 
 fn take_node(lab: &mut sim::Laboratory) {
-    let (now, node) = (lab.now_ms, ObjectRef::new("nodes", "", "vmss000002"));
-    lab.kubernetes.delete(node, now).expect("the node is deleted");
+    remove(lab, "nodes", "", "vmss000002");
 }
 
 /// The write of a machine has no Service as its cause: the Service that waits for it names the
 /// error in its condition.
 #[test]
 fn a_service_behind_which_no_machine_may_come_tells_no_address_and_says_why() {
-    let mut lab = laboratory(&json!({
-        "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"
-    }));
-    lab.azure.seed(scale_set("vmss", 3));
-    let locked = refusal(409, "ScopeLocked", None);
-    lab.azure.add_fault(fault(locked, "PUT", "/virtualMachines/").always());
+    let mut lab = machines();
+    lab.azure.add_fault(refusing(409, "ScopeLocked", "PUT", "/virtualMachines/").always());
     create(&mut lab, service(0));
     lab.pass(1_800_000);
     let told = |lab: &sim::Laboratory| {
-        let services = lab.kubernetes.list("services", None);
-        let own = services.iter().find(|service| service["metadata"]["name"] == "web-0000");
-        let status = &own.expect("it is there")["status"];
+        let status = service_of(lab, "web-0000").expect("it is there")["status"].clone();
         let ingress = status["loadBalancer"]["ingress"].as_array().map_or(0, Vec::len);
         (ingress, status["conditions"][0].clone())
     };
@@ -130,18 +123,14 @@ fn a_service_behind_which_no_machine_may_come_tells_no_address_and_says_why() {
 /// The same where the write of a machine is not answered: the condition says what is awaited.
 #[test]
 fn a_service_that_waits_for_an_unanswered_write_of_a_machine_says_so() {
-    let mut lab = laboratory(&json!({
-        "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"
-    }));
-    lab.azure.seed(scale_set("vmss", 3));
+    let mut lab = machines();
     let slow = FaultKind::Latency { ms: 40_000 };
     lab.azure.add_fault(fault(slow, "PUT", "/virtualMachines/").always());
     create(&mut lab, service(0));
     let mut told = BTreeSet::new();
     for _ in 0..60 {
         lab.pass(1_000);
-        let service = lab.kubernetes.get(ObjectRef::new("services", "default", "web-0000"));
-        let status = service.expect("it is there")["status"].clone();
+        let status = service_of(&lab, "web-0000").expect("it is there")["status"].clone();
         told.insert(status["conditions"][0]["message"].as_str().unwrap_or("").to_owned());
     }
     let awaited = |text: &String| text.contains("virtualMachines/") && text.contains("no answer");
@@ -185,12 +174,9 @@ fn a_scale_set_without_nodes_lets_go_of_a_load_balancer_that_goes() {
     let set = format!("{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/vmss");
     let model = lab.azure.resource(&set).expect("the scale set is there").to_string();
     assert!(model.contains(&pool), "{model}");
-    let now = lab.now_ms;
     for number in 0..3 {
-        let path = format!("{set}/virtualMachines/{number}?api-version=2024-07-01");
-        assert!(lab.azure.handle(Request::new("DELETE", &path), now).status < 300);
-        let name = format!("vmss{number:06}");
-        lab.kubernetes.delete(ObjectRef::new("nodes", "", &name), now).expect("it is deleted");
+        call(&mut lab, "DELETE", &format!("{set}/virtualMachines/{number}"), None);
+        remove(&mut lab, "nodes", "", &format!("vmss{number:06}"));
     }
     lab.pass(600_000);
     lab.restart();

@@ -7,8 +7,6 @@ use kube_emulator::Part;
 use serde_json::{Value, json};
 use sim::Laboratory;
 
-const DAY_MS: u64 = 86_400_000;
-
 /// What somebody who looks now finds.
 fn look(lab: &mut Laboratory) -> Orphans {
     let policy = lab.config().clone();
@@ -36,17 +34,13 @@ fn ip(name: &str, tags: &Value) -> Value {
 
 #[test]
 fn nothing_is_left_over_of_services_that_are_there() {
-    let mut lab = laboratory(&json!({}));
-    (0..3).for_each(|n| create(&mut lab, service(n)));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served((0..3).map(service));
     assert_eq!(look(&mut lab), Orphans::default());
 }
 
 #[test]
 fn parts_of_a_service_that_vanished_are_found_in_the_order_they_can_go() {
-    let mut lab = laboratory(&json!({}));
-    (0..2).for_each(|n| create(&mut lab, service(n)));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served((0..2).map(service));
     let base = model::ServiceUid::new(uid_of(&lab, "web-0001")).base_name();
     vanish(&mut lab, "web-0001");
     let found = look(&mut lab);
@@ -85,9 +79,7 @@ fn look_alikes_are_nobodys_orphans() {
 
 #[test]
 fn what_is_due_for_services_that_are_there_is_told_apart() {
-    let mut lab = laboratory(&json!({}));
-    (0..2).for_each(|n| create(&mut lab, service(n)));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served((0..2).map(service));
     vanish(&mut lab, "web-0001");
     create(&mut lab, service(2));
     let found = look(&mut lab);
@@ -119,13 +111,12 @@ fn a_container_load_balancer_that_lost_its_service() {
 fn a_private_link_service_goes_before_the_frontend_it_stands_on() {
     let mut lab =
         laboratory(&json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"}));
-    let mut linked = service(1);
-    linked["metadata"]["annotations"] = json!({
-        "service.beta.kubernetes.io/azure-load-balancer-internal": "true",
+    let annotations = json!({
+        INTERNAL: "true",
         "service.beta.kubernetes.io/azure-pls-create": "true",
         "service.beta.kubernetes.io/azure-pls-name": "theirs-to-name",
     });
-    create(&mut lab, linked);
+    create(&mut lab, annotated(1, annotations));
     create(&mut lab, service(0));
     assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
     assert_eq!(look(&mut lab), Orphans::default());

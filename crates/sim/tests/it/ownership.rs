@@ -11,10 +11,8 @@ use serde_json::{Value, json};
 use sim::Laboratory;
 use std::collections::BTreeMap;
 
-const DAY_MS: u64 = 86_400_000;
 /// Long enough for Azure to be read again several times.
 const WHILE_MS: u64 = 600_000;
-const PREFIX: &str = "service.beta.kubernetes.io/";
 
 /// NIC pools: Azure takes no Private Link Service before pools of addresses.
 fn nics() -> Value {

@@ -7,13 +7,8 @@ use model::ObstacleKind;
 use serde_json::json;
 use sim::Laboratory;
 
-const DAY_MS: u64 = 86_400_000;
-const INTERVAL_MS: u64 = 120_000;
-
 fn settled() -> Laboratory {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, service(0));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served([service(0)]);
     // One quiet interval: the lists confirm what was written.
     lab.pass(INTERVAL_MS);
     assert!(lab.settle(DAY_MS));
@@ -22,7 +17,7 @@ fn settled() -> Laboratory {
 }
 
 fn rules(lab: &Laboratory) -> usize {
-    let balancer = lab.azure.resource(&network("loadBalancers/kubernetes")).expect("it is there");
+    let balancer = resource(lab, "loadBalancers/kubernetes");
     balancer["properties"]["loadBalancingRules"].as_array().map_or(0, Vec::len)
 }
 

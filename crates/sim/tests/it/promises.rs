@@ -1,21 +1,15 @@
 //! Promises about single changes, with exact numbers of calls.
 
 use crate::support::*;
+use azure_emulator::Switch;
 use serde_json::{Value, json};
 use sim::Laboratory;
 
 const LIMIT_MS: u64 = 1_000_000;
-const INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
 const IP_TAGS: &str = "service.beta.kubernetes.io/azure-pip-ip-tags";
 
 fn settled(lab: &mut Laboratory) {
     assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
-}
-
-fn annotated(index: u32, annotations: Value) -> Value {
-    let mut service = service(index);
-    service["metadata"]["annotations"] = annotations;
-    service
 }
 
 fn kinds(lab: &Laboratory) -> Vec<String> {
@@ -62,8 +56,7 @@ fn one_instance_more_among_a_hundred() {
 }
 
 fn address(lab: &Laboratory, name: &str) -> (Value, Value) {
-    let object = kube_emulator::ObjectRef::new("services", "default", name);
-    let service = lab.kubernetes.get(object).expect("it is there");
+    let service = object(lab, "services", "default", name).expect("it is there");
     let address = service["status"]["loadBalancer"]["ingress"][0]["ip"].clone();
     let all = lab.azure.resources();
     let ip = all.iter().find(|r| r["properties"]["ipAddress"] == address).cloned();
@@ -87,6 +80,8 @@ fn ip_tags_change_with_the_address_unless_they_may_be_written() {
         (true, &["PUT publicIPAddresses"][..]),
     ] {
         let mut lab = laboratory(&json!({"enableIPTagMutationForExistingPublicIP": mutation}));
+        let for_life = if mutation { Switch::Off } else { Switch::On };
+        lab.azure.options_mut().ip_tags_for_life = for_life;
         create(&mut lab, service(0));
         create(&mut lab, service(1));
         settled(&mut lab);
@@ -112,6 +107,7 @@ fn ip_tags_change_with_the_address_unless_they_may_be_written() {
 fn ip_tags_cut_short_come_to_the_same_end() {
     for moment in 0..10u64 {
         let mut lab = laboratory(&json!({}));
+        lab.azure.options_mut().ip_tags_for_life = Switch::On;
         create(&mut lab, service(0));
         create(&mut lab, service(1));
         settled(&mut lab);

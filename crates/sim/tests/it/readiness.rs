@@ -1,8 +1,9 @@
 //! Readiness gates: a rolling update does not run ahead of the gateway, and a Pod never waits for
 //! ever.
 
+use crate::support::container::{pod_of, refusal, remove, service_of};
 use crate::support::{Backends, sample_laboratory};
-use azure_emulator::{Fault, FaultKind};
+use azure_emulator::Fault;
 use control::Options;
 use kube_emulator::{ObjectRef, Part, Patch};
 use model::kubernetes::READINESS_GATE;
@@ -60,11 +61,26 @@ fn address(number: usize) -> String {
 fn set_containers(lab: &mut Laboratory, name: &str, status: &str) {
     let conditions = json!([{"type": "ContainersReady", "status": status}]);
     write_status(lab, name, json!({ "conditions": conditions }));
-    let pod = lab.kubernetes.get(ObjectRef::new("pods", "default", name)).expect("it is there");
+    let pod = pod_of(lab, name).expect("it is there");
     if pod["spec"]["readinessGates"].is_null() {
         let conditions = json!([{"type": "Ready", "status": status}]);
         write_status(lab, name, json!({ "conditions": conditions }));
     }
+}
+
+/// A Pod whose containers are ready.
+fn start_ready(lab: &mut Laboratory, number: usize, gates: Gates) -> String {
+    let name = start(lab, number, gates);
+    set_containers(lab, &name, "True");
+    name
+}
+
+/// Service `web` has all but its Pods.
+fn serving() -> Laboratory {
+    let mut lab = laboratory(Backends::Pods);
+    service(&mut lab, "web");
+    assert!(lab.settle(HOUR_MS));
+    lab
 }
 
 fn write_status(lab: &mut Laboratory, name: &str, status: Value) {
@@ -74,7 +90,7 @@ fn write_status(lab: &mut Laboratory, name: &str, status: Value) {
 }
 
 fn condition(lab: &Laboratory, name: &str, kind: &str) -> (String, String) {
-    let pod = lab.kubernetes.get(ObjectRef::new("pods", "default", name)).expect("it is there");
+    let pod = pod_of(lab, name).expect("it is there");
     let all = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let found = all.into_iter().find(|c| c["type"] == kind).unwrap_or_default();
     let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
@@ -90,8 +106,7 @@ fn words(status: &str, reason: &str) -> (String, String) {
 }
 
 fn ip_of(lab: &Laboratory, service: &str) -> String {
-    let service = ObjectRef::new("services", "default", service);
-    let service = lab.kubernetes.get(service).expect("it is there");
+    let service = service_of(lab, service).expect("it is there");
     service["status"]["loadBalancer"]["ingress"][0]["ip"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -185,9 +200,7 @@ fn without_gates_it_runs_ahead_of_the_load_balancer() {
 
 #[test]
 fn a_gate_opens_when_the_call_is_answered_and_the_delay_is_measured() {
-    let mut lab = laboratory(Backends::Pods);
-    service(&mut lab, "web");
-    assert!(lab.settle(HOUR_MS));
+    let mut lab = serving();
     lab.azure_latency_ms = 2_000;
     let name = start(&mut lab, 0, Gates::Ours);
     lab.pass(5_000);
@@ -211,13 +224,11 @@ fn an_open_gate_is_one_call_and_one_patch() {
     let mut lab = laboratory(Backends::Pods);
     service(&mut lab, "web");
     // The first Pod that is ready also ends the Service's own `NoBackends`.
-    let first = start(&mut lab, 1, Gates::None);
-    set_containers(&mut lab, &first, "True");
+    start_ready(&mut lab, 1, Gates::None);
     assert!(lab.settle(HOUR_MS));
     lab.azure.clear_calls();
     let patches = lab.controller().counts().kubernetes;
-    let name = start(&mut lab, 0, Gates::Ours);
-    set_containers(&mut lab, &name, "True");
+    start_ready(&mut lab, 0, Gates::Ours);
     assert!(lab.settle(HOUR_MS));
     assert_eq!(lab.calls().0, 1);
     assert_eq!(lab.controller().counts().kubernetes - patches, 1);
@@ -231,8 +242,7 @@ fn an_open_gate_is_one_call_and_one_patch() {
 fn a_gate_shuts_when_the_pod_is_not_ready_and_opens_again() {
     let mut lab = laboratory(Backends::Pods);
     service(&mut lab, "web");
-    let name = start(&mut lab, 0, Gates::Ours);
-    set_containers(&mut lab, &name, "True");
+    let name = start_ready(&mut lab, 0, Gates::Ours);
     assert!(lab.settle(HOUR_MS));
     assert_eq!(backends(&lab, "web").len(), 1);
     set_containers(&mut lab, &name, "False");
@@ -252,8 +262,7 @@ fn a_gate_shuts_when_the_pod_is_not_ready_and_opens_again() {
 fn a_gate_does_not_open_on_an_address_that_is_on_its_way_out() {
     let mut lab = laboratory(Backends::Pods);
     service(&mut lab, "web");
-    let name = start(&mut lab, 0, Gates::Ours);
-    set_containers(&mut lab, &name, "True");
+    let name = start_ready(&mut lab, 0, Gates::Ours);
     assert!(lab.settle(HOUR_MS));
     lab.azure_latency_ms = 2_000;
     set_containers(&mut lab, &name, "False");
@@ -271,14 +280,11 @@ fn a_gate_does_not_open_on_an_address_that_is_on_its_way_out() {
 
 #[test]
 fn a_gate_waits_for_every_service_and_for_no_other() {
-    let mut lab = laboratory(Backends::Pods);
-    service(&mut lab, "web");
-    assert!(lab.settle(HOUR_MS));
+    let mut lab = serving();
     lab.azure_latency_ms = 2_000;
     // The second one is not there yet: public IP, load balancer, registration, then addresses.
     service(&mut lab, "api");
-    let name = start(&mut lab, 0, Gates::Ours);
-    set_containers(&mut lab, &name, "True");
+    let name = start_ready(&mut lab, 0, Gates::Ours);
     lab.pass(4_000);
     assert_eq!(backends(&lab, "web").len(), 1);
     assert_eq!(gate(&lab, &name).0, "");
@@ -314,50 +320,35 @@ fn a_refused_service_is_not_waited_for() {
             {"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}},
         "spec": {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"port": 80}]}});
     lab.kubernetes.create(object, lab.now_ms).expect("the Service is created");
-    let name = start(&mut lab, 0, Gates::Ours);
-    set_containers(&mut lab, &name, "True");
+    let name = start_ready(&mut lab, 0, Gates::Ours);
     lab.pass(1_000);
     assert_eq!(gate(&lab, &name), words("True", "NoService"));
 }
 
 #[test]
 fn a_service_that_goes_is_waited_for_no_longer() {
-    let mut lab = laboratory(Backends::Pods);
-    service(&mut lab, "web");
-    assert!(lab.settle(HOUR_MS));
+    let mut lab = serving();
     lab.azure_latency_ms = 20_000;
-    let name = start(&mut lab, 0, Gates::Ours);
-    set_containers(&mut lab, &name, "True");
+    let name = start_ready(&mut lab, 0, Gates::Ours);
     lab.pass(100);
     assert_eq!(gate(&lab, &name).0, "");
-    lab.kubernetes
-        .delete(ObjectRef::new("services", "default", "web"), lab.now_ms)
-        .expect("it goes");
+    remove(&mut lab, "services", "default", "web");
     lab.turn();
     assert_eq!(gate(&lab, &name), words("True", "NoService"));
 }
 
 /// Azure fails each write of the table.
 fn broken(lab: &mut Laboratory) {
-    let kind = FaultKind::Status {
-        status: 500,
-        code: "InternalServerError".to_owned(),
-        message: "try again".to_owned(),
-        retry_after_s: None,
-        headers: Vec::new(),
-    };
+    let kind = refusal(500, "InternalServerError", None);
     let fault = Fault::new(kind).on_path("updateAddressLocations");
     lab.azure.add_fault(fault.expect("the path is a regular expression").always());
 }
 
 #[test]
 fn a_gate_opens_when_the_time_allowed_is_over() {
-    let mut lab = laboratory(Backends::Pods);
-    service(&mut lab, "web");
-    assert!(lab.settle(HOUR_MS));
+    let mut lab = serving();
     broken(&mut lab);
-    let name = start(&mut lab, 0, Gates::Ours);
-    set_containers(&mut lab, &name, "True");
+    let name = start_ready(&mut lab, 0, Gates::Ours);
     lab.pass(59_999);
     assert_eq!(gate(&lab, &name).0, "");
     lab.pass(1);
@@ -371,12 +362,9 @@ fn a_gate_opens_when_the_time_allowed_is_over() {
 /// The successor has watched, too: it counts from its own start, and the gateway's view is its own.
 #[test]
 fn a_restart_gives_the_full_time_again() {
-    let mut lab = laboratory(Backends::Pods);
-    service(&mut lab, "web");
-    assert!(lab.settle(HOUR_MS));
+    let mut lab = serving();
     broken(&mut lab);
-    let name = start(&mut lab, 0, Gates::Ours);
-    set_containers(&mut lab, &name, "True");
+    let name = start_ready(&mut lab, 0, Gates::Ours);
     lab.pass(50_000);
     lab.restart();
     lab.pass(59_000);

@@ -67,12 +67,11 @@ fn private_link(seen: &mut Seen) {
         json!({"id": network("natGateways/nat"), "sku": {"name": "Standard"}, "properties": {}}),
         dressed_subnet(),
     ]);
-    let mut linked = service(0);
-    linked["metadata"]["annotations"] = json!({
-        "service.beta.kubernetes.io/azure-load-balancer-internal": "true",
+    let annotations = json!({
+        INTERNAL: "true",
         "service.beta.kubernetes.io/azure-pls-create": "true",
         "service.beta.kubernetes.io/azure-pls-name": "link"});
-    create(&mut lab, linked);
+    create(&mut lab, annotated(0, annotations));
     assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
     let id = network("privateLinkServices/link");
     let mut link = lab.azure.resource(&id).expect("it was made");

@@ -49,9 +49,8 @@ fn breaches(seeds: &[(u64, Settings)]) -> Vec<String> {
 #[test]
 fn every_rule_holds_for_the_fixed_seeds() {
     let all = (1_000..1_012).map(|seed| (seed, Settings::default()));
-    let each = PROFILES
-        .iter()
-        .map(|(profile, _)| (7, Settings { profile: *profile, ..Settings::default() }));
+    let each =
+        PROFILES.iter().map(|profile| (7, Settings { profile: *profile, ..Settings::default() }));
     assert_eq!(breaches(&all.chain(each).collect::<Vec<_>>()), Vec::<String>::new());
 }
 
@@ -84,10 +83,7 @@ fn what_was_mended_last_stays_mended() {
 
 /// What is drawn has changed since, so that these are seeds like any other by now.
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "minutes without optimisation: cargo test --release -p sim --test it seeds::"
-)]
+#[cfg_attr(debug_assertions, ignore = "minutes: cargo test --release -p sim --test it seeds::")]
 fn what_was_mended_stays_mended() {
     let all: Vec<_> = early().chain(later()).collect();
     assert_eq!(breaches(&all), Vec::<String>::new());
@@ -111,7 +107,7 @@ fn a_failing_seed_is_made_smaller() {
     let (small, outcome) = shrink(3, &settings, rule);
     assert_eq!(outcome.breach.map(|breach| breach.rule), Some(rule));
     assert!(small.moves.is_some_and(|moves| moves <= 3), "{:?}", small.moves);
-    let users: BTreeSet<_> = ACTORS.iter().map(|(actor, _)| *actor).collect();
+    let users: BTreeSet<_> = ACTORS.iter().copied().collect();
     let left: Vec<_> = users.difference(&small.without_actors).collect();
     assert!(left.len() <= 1, "one actor is enough: {left:?}");
 }

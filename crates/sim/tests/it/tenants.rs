@@ -1,9 +1,9 @@
 //! One namespace against another: what a tenant may write there changes nothing for its neighbours.
 
 use crate::support::container::*;
-use crate::support::{create, delete, laboratory, network, service};
+use crate::support::{create, delete, laboratory, patch_part, resource, service};
 use azure_emulator::Switch;
-use kube_emulator::{ObjectRef, Part, Patch};
+use kube_emulator::{ObjectRef, Part};
 use serde_json::{Value, json};
 use sim::Laboratory;
 
@@ -219,9 +219,7 @@ fn create_strange(lab: &mut Laboratory, pod: Value) {
     let name = pod["metadata"]["name"].as_str().expect("it has a name").to_owned();
     let status = json!({"status": pod["status"]});
     create(lab, pod);
-    let now = lab.now_ms;
-    let object = ObjectRef::new("pods", "evil", &name);
-    lab.kubernetes.patch(object, Part::Status, &Patch::Merge(status), now).expect("it is taken");
+    patch_part(lab, ObjectRef::new("pods", "evil", &name), Part::Status, status);
 }
 
 #[test]
@@ -239,11 +237,12 @@ fn no_pod_leaves_with_the_address_of_another_namespace() {
     let rules: Vec<_> = pods.values().flatten().map(|finding| finding.rule).collect();
     assert_eq!(rules, ["ServiceGatewayEgressNameHeld"; 2]);
     // The holder goes, and so does what it had: its public IP is made anew for the other.
-    let ip = || network("publicIPAddresses/team-a-pip");
-    let old = lab.azure.resource(&ip()).expect("it stands")["properties"]["ipAddress"].clone();
+    let address = |lab: &Laboratory| {
+        resource(lab, "publicIPAddresses/team-a-pip")["properties"]["ipAddress"].clone()
+    };
+    let old = address(&lab);
     remove(&mut lab, "pods", "default", "a");
     rest(&mut lab);
-    let new = lab.azure.resource(&ip()).expect("it stands")["properties"]["ipAddress"].clone();
-    assert_ne!(old, new);
+    assert_ne!(old, address(&lab));
     assert_eq!(table(&lab).len(), 2);
 }

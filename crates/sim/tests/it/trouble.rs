@@ -1,6 +1,7 @@
 //! What stands in the way is told: Azure answers reads, writes, or one Service's public IP with an
 //! error, or not at all.
 
+use crate::support::container::refusal;
 use crate::support::*;
 use azure_emulator::{Fault, FaultKind};
 use control::Options;
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 
 /// Within so long after the first call everything has to be told.
 const TOLD_MS: u64 = 10_000;
-const INTERVAL_MS: u64 = 120_000;
 
 /// What Azure answers, and the code that is told.
 const ANSWERS: [(Option<u16>, &str); 5] = [
@@ -24,13 +24,7 @@ const ANSWERS: [(Option<u16>, &str); 5] = [
 fn fault((status, code): (Option<u16>, &str)) -> Fault {
     let kind = match status {
         None => FaultKind::Hang,
-        Some(status) => FaultKind::Status {
-            status,
-            code: code.to_owned(),
-            message: "on order".to_owned(),
-            retry_after_s: None,
-            headers: Vec::new(),
-        },
+        Some(status) => refusal(status, code, None),
     };
     Fault::new(kind).always()
 }
@@ -64,6 +58,19 @@ fn told(lab: &mut sim::Laboratory) -> (Vec<String>, Option<Value>) {
 fn most_attempts(lab: &sim::Laboratory) -> u32 {
     let calls = lab.controller().world().in_flight.values();
     calls.map(|call| call.attempt).max().unwrap_or(0)
+}
+
+/// Writes of the paths that contain this.
+fn puts(lab: &sim::Laboratory, path: &str) -> usize {
+    let calls = lab.azure.calls().iter();
+    calls.filter(|call| call.method == "PUT" && call.path.contains(path)).count()
+}
+
+/// Nothing stands in the way once this time has passed.
+fn clear_after(lab: &mut sim::Laboratory, ms: u64) {
+    lab.pass(ms);
+    let report = lab.controller().report();
+    assert!(report.is_clear(), "{:#?}", report.obstacles);
 }
 
 fn texts(report: &Report, now_ms: u64) -> Vec<String> {
@@ -134,8 +141,7 @@ fn a_write_that_azure_does_not_keep() {
     lab.azure.add_fault(loses.on_path("loadBalancers/kubernetes$").expect("it parses"));
     create(&mut lab, service(1));
     lab.pass(INTERVAL_MS);
-    let calls = lab.azure.calls().iter();
-    let puts = calls.filter(|c| c.method == "PUT" && c.path.contains("loadBalancers/")).count();
+    let puts = puts(&lab, "loadBalancers/");
     // Two that follow at once: to the first of them belongs what Azure has filled in by itself, so
     // it is another than the one before. Then after 2, 4, 8, 16 and 32 seconds.
     assert_eq!(puts, 3 + 5);
@@ -145,18 +151,14 @@ fn a_write_that_azure_does_not_keep() {
     let message = condition.unwrap_or_default()["message"].to_string();
     assert!(message.contains("did not keep it"), "{message}");
     lab.azure.clear_faults();
-    lab.pass(INTERVAL_MS);
-    let report = lab.controller().report();
-    assert!(report.is_clear(), "{:#?}", report.obstacles);
+    clear_after(&mut lab, INTERVAL_MS);
     // What comes later has nothing to do with it: it is repaired at once, however often.
     for _ in 0..3 {
         edit(&mut lab, "loadBalancers/kubernetes", |body| {
             body["properties"]["backendAddressPools"] = json!([]);
             body["properties"]["loadBalancingRules"] = json!([]);
         });
-        lab.pass(2 * INTERVAL_MS);
-        let report = lab.controller().report();
-        assert!(report.is_clear(), "{:#?}", report.obstacles);
+        clear_after(&mut lab, 2 * INTERVAL_MS);
     }
 }
 
@@ -171,12 +173,9 @@ fn a_write_that_azure_does_not_keep_while_other_lists_are_read() {
     let key = "service.beta.kubernetes.io/azure-load-balancer-resource-group";
     for other in 2..14 {
         lab.pass(INTERVAL_MS / 12);
-        let mut service = service(other);
-        service["metadata"]["annotations"] = json!({key: format!("gone-{other}")});
-        create(&mut lab, service);
+        create(&mut lab, annotated(other, json!({key: format!("gone-{other}")})));
     }
-    let calls = lab.azure.calls().iter();
-    let puts = calls.filter(|c| c.method == "PUT" && c.path.contains("loadBalancers/")).count();
+    let puts = puts(&lab, "loadBalancers/");
     assert!(puts <= 3 + 5, "{puts} writes: the pauses do not begin anew");
 }
 
@@ -192,17 +191,14 @@ fn a_write_whose_etag_never_fits() {
     lab.azure.clear_calls();
     create(&mut lab, service(2));
     lab.pass(INTERVAL_MS);
-    let calls = lab.azure.calls().iter();
-    let puts = calls.filter(|c| c.method == "PUT" && c.path.contains("loadBalancers/")).count();
+    let puts = puts(&lab, "loadBalancers/");
     // The first, two at once, and those after 4, 8, 16, 32 and 60 seconds.
     assert_eq!(puts, 3 + 5);
     assert_eq!(most_attempts(&lab), 1, "what waits for the write goes on waiting");
     let texts = texts(lab.controller().report(), lab.now_ms);
     assert!(texts.iter().any(|text| text.contains("PreconditionFailed")), "{texts:#?}");
     lab.azure.clear_faults();
-    lab.pass(INTERVAL_MS);
-    let report = lab.controller().report();
-    assert!(report.is_clear(), "{:#?}", report.obstacles);
+    clear_after(&mut lab, INTERVAL_MS);
 }
 
 /// Another client writes the load balancer every two seconds. However often that comes before our
@@ -265,8 +261,7 @@ fn a_write_that_is_throttled_without_a_word_on_when_it_may_come_again() {
         create(&mut lab, service(other));
         lab.pass(1_000);
     }
-    let calls = lab.azure.calls().iter();
-    let puts = calls.filter(|c| c.method == "PUT" && c.path.ends_with(&base)).count();
+    let puts = puts(&lab, &base);
     // The first, and those after 1, 2, 4, 8, 16, 32 seconds.
     assert_eq!(puts, 7);
     assert_eq!(most_attempts(&lab), 1, "what waits for the write goes on waiting");
@@ -290,9 +285,7 @@ fn a_read_between_two_writes_that_is_throttled() {
     assert!(texts.iter().any(|text| text.contains("TooManyRequests")), "{texts:#?}");
     assert_eq!(most_attempts(&lab), 1, "what waits for the write goes on waiting");
     lab.azure.clear_faults();
-    lab.pass(2 * INTERVAL_MS);
-    let report = lab.controller().report();
-    assert!(report.is_clear(), "{:#?}", report.obstacles);
+    clear_after(&mut lab, 2 * INTERVAL_MS);
 }
 
 /// What a Service's condition was over a time: each change.
@@ -315,9 +308,7 @@ fn conditions(lab: &mut sim::Laboratory, ms: u64) -> Vec<(String, String)> {
 #[test]
 fn every_read_after_the_service_is_programmed() {
     for answer in ANSWERS {
-        let mut lab = laboratory(&json!({}));
-        create(&mut lab, service(1));
-        assert!(lab.settle(24 * 3_600_000));
+        let mut lab = served([service(1)]);
         for fault in on_lists(answer) {
             lab.azure.add_fault(fault);
         }
@@ -362,12 +353,7 @@ fn a_slow_list_ends_nothing_that_was_written_before_it() {
         lab.pass(4_000);
     }
     lab.pass(INTERVAL_MS);
-    let made = lab
-        .azure
-        .calls()
-        .iter()
-        .filter(|call| call.method == "PUT" && call.path.contains("/publicIPAddresses/"));
-    assert_eq!(made.count(), 40, "each is made once");
+    assert_eq!(puts(&lab, "/publicIPAddresses/"), 40, "each is made once");
 }
 
 /// A new process takes from the condition since when a Service is as it is.
@@ -375,10 +361,7 @@ fn a_slow_list_ends_nothing_that_was_written_before_it() {
 fn since_when_a_service_is_as_it_is_outlasts_the_process() {
     let mut lab = laboratory(&json!({}));
     create(&mut lab, service(1));
-    let mut refused = service(2);
-    refused["metadata"]["annotations"] =
-        json!({"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "soon"});
-    create(&mut lab, refused);
+    create(&mut lab, annotated(2, json!({TIMEOUT: "soon"})));
     assert!(lab.settle(24 * 3_600_000));
     let since = |lab: &sim::Laboratory| -> Vec<Option<u64>> {
         let controller = lab.controller();

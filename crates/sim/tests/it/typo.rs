@@ -3,8 +3,6 @@
 use crate::support::*;
 use serde_json::json;
 
-const DAY_MS: u64 = 86_400_000;
-
 #[test]
 fn a_typo_leaves_a_running_service_as_it_is_and_says_so_at_once() {
     let wrong = [
@@ -15,10 +13,7 @@ fn a_typo_leaves_a_running_service_as_it_is_and_says_so_at_once() {
         ("azure-pip-name", "nobody", "the name of a public IP in resource group rg"),
     ];
     for (suffix, value, allowed) in wrong {
-        let mut lab = laboratory(&json!({}));
-        create(&mut lab, service(1));
-        create(&mut lab, service(2));
-        assert!(lab.settle(DAY_MS));
+        let mut lab = served([service(1), service(2)]);
         let before = lab.azure.resources();
         lab.azure.clear_calls();
         let events = lab.kubernetes.list("events", None).len();
@@ -55,8 +50,7 @@ fn a_typo_leaves_a_running_service_as_it_is_and_says_so_at_once() {
 
 /// Status, reason, message and time of our condition on `web-0001`.
 fn condition(lab: &sim::Laboratory) -> (String, String, String, String) {
-    let object = kube_emulator::ObjectRef::new("services", "default", "web-0001");
-    let service = lab.kubernetes.get(object).expect("it is there");
+    let service = object(lab, "services", "default", "web-0001").expect("it is there");
     let all = service["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let own: Vec<_> = all.iter().filter(|c| c["type"] == "ballast.dev/Programmed").collect();
     let [own] = own.as_slice() else { panic!("{all:?}") };
@@ -66,21 +60,18 @@ fn condition(lab: &sim::Laboratory) -> (String, String, String, String) {
 
 #[test]
 fn a_condition_costs_no_call_while_all_is_well_and_leaves_those_of_others() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, service(1));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served([service(1)]);
     assert_eq!(lab.controller().counts().kubernetes, 3, "finalizer; ledger; address and condition");
     let (status, reason, _, since) = condition(&lab);
     assert_eq!((status.as_str(), reason.as_str()), ("True", "Programmed"));
     let theirs = json!({"type": "example.com/theirs", "status": "True", "reason": "Theirs",
         "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
-    let now = lab.now_ms;
-    let object = kube_emulator::ObjectRef::new("services", "default", "web-0001");
+    let place = kube_emulator::ObjectRef::new("services", "default", "web-0001");
     let body = kube_emulator::Patch::Strategic(json!({"status": {"conditions": [theirs]}}));
-    lab.kubernetes.patch(object, kube_emulator::Part::Status, &body, now).expect("it is patched");
+    let status = kube_emulator::Part::Status;
+    lab.kubernetes.patch(place, status, &body, lab.now_ms).expect("it is patched");
     let annotate = |lab: &mut sim::Laboratory, minutes: &str| {
-        let key = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
-        let body = json!({"metadata": {"annotations": {key: minutes}}});
+        let body = json!({"metadata": {"annotations": {TIMEOUT: minutes}}});
         patch(lab, "services", "default", "web-0001", body);
         lab.pass(60_000);
         lab.controller().counts().kubernetes
@@ -94,8 +85,7 @@ fn a_condition_costs_no_call_while_all_is_well_and_leaves_those_of_others() {
     let body = json!({"spec": {"type": "ClusterIP"}});
     patch(&mut lab, "services", "default", "web-0001", body);
     assert!(lab.settle(DAY_MS));
-    let object = kube_emulator::ObjectRef::new("services", "default", "web-0001");
-    let service = lab.kubernetes.get(object).expect("it is there");
+    let service = object(&lab, "services", "default", "web-0001").expect("it is there");
     assert_eq!(service["status"]["conditions"], json!([theirs]), "ours went, theirs stands");
     assert_eq!(lab.controller().counts().kubernetes, 8, "status, ledger, then finalizer");
 }

@@ -1,15 +1,14 @@
 //! Lists that cannot be read any more, and waits that are long. Found by the simulator.
 
+use crate::support::container::refusal;
 use crate::support::*;
-use azure_emulator::{Fault, FaultKind};
+use azure_emulator::Fault;
 use serde_json::{Value, json};
 
 const LIMIT_MS: u64 = 100_000;
 
 fn refused(status: u16, code: &str, retry_after_s: Option<u64>) -> Fault {
-    let (code, message) = (code.to_owned(), "on order".to_owned());
-    let kind = FaultKind::Status { status, code, message, retry_after_s, headers: Vec::new() };
-    Fault::new(kind).on_method("GET").always()
+    Fault::new(refusal(status, code, retry_after_s)).on_method("GET").always()
 }
 
 fn on_list(fault: Fault, kind: &str) -> Fault {

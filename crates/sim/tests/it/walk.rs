@@ -8,8 +8,6 @@ use kube_emulator::{Failure, Fault as KubernetesFault};
 use serde_json::{Value, json};
 use sim::Laboratory;
 
-const DAY_MS: u64 = 86_400_000;
-
 /// A small generator of numbers, the same everywhere.
 pub struct Dice(u64);
 

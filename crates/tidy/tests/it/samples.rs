@@ -119,6 +119,25 @@ fn a_file_that_nothing_declares_is_found() {
 }
 
 #[test]
+fn a_second_integration_program_is_found() {
+    let tree = Tree::of(&[
+        ("crates/a/tests/it/main.rs", "mod more;"),
+        ("crates/a/tests/it/more.rs", ""),
+        ("crates/a/tests/it/support/main.rs", ""),
+        ("crates/a/tests/late.rs", ""),
+        ("crates/a/src/b/tests/one.rs", ""),
+        ("crates/a/src/b/tests/two.rs", ""),
+        ("crates/b/tests/one.rs", ""),
+        ("crates/b/tests/two/main.rs", ""),
+        ("crates/observe/tests/facts/main.rs", ""),
+        ("crates/observe/tests/memory.rs", ""),
+    ]);
+    let problems = module::programs(&tree);
+    assert_eq!(places(&problems), ["crates/a/tests/late.rs", "crates/b/tests/two/main.rs"]);
+    assert!(problems[0].text.ends_with("beside crates/a/tests/it/main.rs"), "{}", problems[0]);
+}
+
+#[test]
 fn a_file_of_more_than_500_lines_is_found_without_its_tests() {
     let long = "fn a() {}\n".repeat(501);
     let full = "fn a() {}\n".repeat(500);
@@ -204,10 +223,21 @@ fn clocks_chance_and_files_are_found_in_pure_crates_only() {
 
 #[test]
 fn a_name_compared_outside_own_is_found() {
-    let text = "// base_of(a) eq_ignore_ascii_case(b)\nlet a = base_of(&f.name)\n\
-                .is_some_and(|base| base.eq_ignore_ascii_case(b));\nlet b = base_of(a);\n";
-    let tree = Tree::of(&[("crates/plan/src/a.rs", text), ("crates/plan/src/own/a.rs", text)]);
-    assert_eq!(places(&source::ownership(&tree)), ["crates/plan/src/a.rs:2"]);
+    let text = "// f.name.eq_ignore_ascii_case(b)\nlet a = f.name.eq_ignore_ascii_case(b);\n\
+                let b = label.eq_ignore_ascii_case(b);\nlet c = tags.get(\"k8s-azure-service\");\n\
+                let d = format!(\"{e}{}\", \"-internal\");\nuse crate::tag_keys::SERVICE;\n";
+    let folds = ("crates/plan/src/a.rs", "let a = f.name.to_lowercase();\n");
+    assert_eq!(places(&source::ownership(&Tree::of(&[folds]))), ["crates/plan/src/a.rs:1"]);
+    let found = |path: &str| {
+        let problems = source::ownership(&Tree::of(&[(path, text)]));
+        problems.into_iter().map(|problem| problem.place).collect::<Vec<_>>()
+    };
+    for path in ["crates/plan/src/a.rs", "crates/explain/src/a.rs", "crates/control/src/a.rs"] {
+        assert_eq!(found(path), [2, 4, 5, 6].map(|line| format!("{path}:{line}")));
+    }
+    for path in ["crates/plan/src/own/a.rs", "crates/plan/src/check/a.rs", "crates/sim/src/a.rs"] {
+        assert_eq!(found(path), Vec::<String>::new());
+    }
 }
 
 #[test]
@@ -228,5 +258,6 @@ fn a_struct_with_too_many_fields_is_found_where_parts_are_the_rule() {
     let of = |path: &str, count| source::fields(&Tree::of(&[(path, &text(count))]));
     assert_eq!(places(&of("crates/control/src/a/b.rs", 13)), ["crates/control/src/a/b.rs:3"]);
     assert!(of("crates/control/src/a/b.rs", 12).is_empty());
-    assert!(of("crates/plan/src/b.rs", 13).is_empty());
+    assert_eq!(places(&of("crates/plan/src/b.rs", 13)), ["crates/plan/src/b.rs:3"]);
+    assert!(of("crates/edge/src/b.rs", 13).is_empty());
 }

@@ -7,6 +7,7 @@ use model::gateway::DEFAULT_EGRESS;
 use model::kubernetes::Backends;
 use model::plan::Action;
 use model::{Policy, World};
+use plan::own::pod_names::is_reserved;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,9 +20,7 @@ pub(super) fn note(forecast: &Forecast, world: &World, policy: &Policy) -> Optio
         return None;
     }
     let over_nodes = through_nodes(world);
-    let has_nat = world.azure.nat_gateways.known().is_some_and(|all| {
-        all.values().any(|nat| nat.id.name().eq_ignore_ascii_case(DEFAULT_EGRESS))
-    });
+    let has_nat = world.azure.nat_gateways.each().any(|nat| is_reserved(nat.id.name()));
     let over_pods = format!("through NAT gateway {DEFAULT_EGRESS}");
     let missing = match has_nat {
         true => String::new(),

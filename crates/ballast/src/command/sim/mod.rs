@@ -70,17 +70,17 @@ pub enum Part {
 
 fn profile(name: &str) -> Result<Profile, String> {
     Profile::parse(name).ok_or_else(|| {
-        let known: Vec<&str> = PROFILES.iter().map(|(_, name)| *name).collect();
+        let known: Vec<&str> = PROFILES.iter().map(|profile| profile.name()).collect();
         format!("there is none of that name; there are {}", known.join(", "))
     })
 }
 
 fn part(name: &str) -> Result<Part, String> {
-    let actor = ACTORS.iter().find(|(_, known)| *known == name).map(|(actor, _)| *actor);
+    let actor = Actor::parse(name).map(Part::Actor);
     let fault = Fault::parse(name).map(Part::Fault);
-    fault.or(actor.map(Part::Actor)).ok_or_else(|| {
+    fault.or(actor).ok_or_else(|| {
         let faults = sim::fault::FAULTS.iter().map(|fault| fault.name());
-        let known: Vec<&str> = ACTORS.iter().map(|(_, name)| *name).chain(faults).collect();
+        let known: Vec<&str> = ACTORS.iter().map(|actor| actor.name()).chain(faults).collect();
         format!("there is no fault or actor of that name; there are {}", known.join(", "))
     })
 }
@@ -120,9 +120,9 @@ pub(crate) fn replay(seed: u64, settings: &Settings) -> String {
         let numbers: Vec<String> = settings.skipped.iter().map(u64::to_string).collect();
         words.push(format!("--skip {}", numbers.join(",")));
     }
-    let actors = ACTORS.iter().filter(|(actor, _)| settings.without_actors.contains(actor));
+    let actors = settings.without_actors.iter().map(|actor| actor.name());
     let faults = settings.without.iter().map(|fault| fault.name());
-    let parts: Vec<&str> = actors.map(|(_, name)| *name).chain(faults).collect();
+    let parts: Vec<&str> = actors.chain(faults).collect();
     if !parts.is_empty() {
         words.push(format!("--without {}", parts.join(",")));
     }

@@ -152,6 +152,15 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     panic!("{what} did not come about");
 }
 
+/// Waits until a controller has written everything.
+pub fn wait_until_programmed(pages: &str) {
+    wait_for("the end of the writes", || {
+        let (_, status) = http(pages, "GET", "/status", None);
+        let all = status["services"].as_array()?.clone();
+        all.iter().all(|s| s["state"] == "programmed").then_some(())
+    });
+}
+
 /// An emulated cluster and an emulated Azure.
 pub struct Emulators {
     pub kube: String,
@@ -258,6 +267,17 @@ impl Emulators {
             "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}});
         let path = "/api/v1/namespaces/default/services";
         assert_eq!(http(&self.kube, "POST", path, Some(&service)).0, 201);
+    }
+
+    /// A Service that gets its address, which this gives.
+    pub fn serve(&self, name: &str) -> String {
+        self.create_service(name);
+        self.address_of(name)
+    }
+
+    pub fn delete_service(&self, name: &str) {
+        let path = format!("/api/v1/namespaces/default/services/{name}");
+        assert_eq!(http(&self.kube, "DELETE", &path, None).0, 200);
     }
 
     pub fn patch_service(&self, name: &str, patch: &Value) {

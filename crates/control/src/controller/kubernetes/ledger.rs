@@ -9,16 +9,15 @@ use crate::calls::Caller;
 use crate::controller::Controller;
 use crate::effect::{CallId, Effect, KubernetesCall, NoticeKind};
 use crate::event::KubernetesAnswer;
-use crate::kubernetes::ledger::{self, DRIFT, LedgerCall};
+use crate::kubernetes::ledger::{self, LedgerCall, Notes};
 use crate::trouble::{Failure, Trouble};
 use model::ServiceUid;
 use model::kubernetes::Backends;
-use model::ledger::{Holder, Ledger, LedgerWrite};
+use model::ledger::{Holder, Ledger, LedgerWrite, SetTags};
 use model::obstacle::ObstacleKind;
 use model::report::Wait;
 use model::world::Fact;
 use observe::kubernetes::ledger_from_value;
-use plan::drift::Kept;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -37,6 +36,12 @@ impl Controller {
             Backends::Pods => self.has_finding(plan::SERVICES_MOVE),
         };
         over_nodes && !self.policy.security_group_name.is_empty()
+    }
+
+    /// Whether there is no ledger in which anything could be noted: this process knows it alone.
+    pub(crate) fn notes_nothing(&self) -> bool {
+        let known = self.world.kubernetes.ledger.known();
+        !self.has_ledger() || known.is_some_and(|ledger| ledger.is_absent())
     }
 
     /// Whether the last plan found this of the whole.
@@ -63,6 +68,9 @@ impl Controller {
         let lane = &mut self.kubernetes.ledger;
         (lane.call, lane.read_ms) = (None, None);
         self.world.kubernetes.ledger = Fact::Unknown;
+        // What has been taken off since may be another client's tag by now.
+        self.kubernetes.tags = SetTags::default();
+        self.reads.left.doubt();
     }
 
     /// Sends the call that is due.
@@ -81,18 +89,20 @@ impl Controller {
             Some(write) => LedgerCall::Write(write),
             None => {
                 self.kubernetes.ledger.writes.forget();
-                let Some(kept) = self.due_note().filter(|_| leads) else {
+                let Some(notes) = self.due_notes().filter(|_| leads) else {
                     self.kubernetes.ledger.notes.forget();
                     return;
                 };
                 if self.kubernetes.ledger.notes.retry.is_put_off() {
                     return;
                 }
-                LedgerCall::Note(kept)
+                LedgerCall::Note(notes)
             }
         };
-        if let LedgerCall::Write(write) = &call {
-            self.doubt_forgotten(write);
+        match &call {
+            LedgerCall::Read => {}
+            LedgerCall::Write(write) => self.doubt_forgotten(write),
+            LedgerCall::Note(notes) => self.kubernetes.ledger.noting = notes.gone.clone(),
         }
         let request = self.ledger_request(&call);
         self.observers.counts.kubernetes += u64::from(request.method != "GET");
@@ -118,12 +128,16 @@ impl Controller {
         });
     }
 
-    /// The drift that is left, where the ledger has it otherwise. A note that changes nothing is
-    /// none: the API server keeps the revision of what is written as it stands.
-    fn due_note(&self) -> Option<Kept> {
-        let ledger = self.world.kubernetes.ledger.known().filter(|ledger| !ledger.is_absent());
-        let kept = ledger.and(self.drift.kept())?;
-        (*kept != self.kubernetes.ledger.kept).then(|| kept.clone())
+    /// The notes as they are to be, where the ledger has them otherwise. Notes that change nothing
+    /// are none: the API server keeps the revision of what is written as it stands.
+    fn due_notes(&self) -> Option<Notes> {
+        self.world.kubernetes.ledger.known().filter(|ledger| !ledger.is_absent())?;
+        let noted = &self.kubernetes.ledger.noted;
+        let drift = self.drift.kept().unwrap_or(&noted.drift);
+        let gone = self.reads.left.wanted().unwrap_or(&noted.gone);
+        let tags = &self.kubernetes.tags;
+        let due = *drift != noted.drift || *gone != noted.gone || *tags != noted.tags;
+        due.then(|| Notes { drift: drift.clone(), gone: gone.clone(), tags: tags.clone() })
     }
 
     fn ledger_request(&self, call: &LedgerCall) -> KubernetesCall {
@@ -182,8 +196,8 @@ impl Controller {
     }
 
     fn take_ledger(&mut self, body: &Value, now_ms: u64) {
-        let kept = body.get("data").and_then(|data| data.get(DRIFT)?.as_str());
-        self.kubernetes.ledger.kept = kept.map(Kept::read).unwrap_or_default();
+        self.kubernetes.ledger.noted = Notes::read(body.get("data"));
+        self.reads.left.stir();
         let held = &mut self.world.kubernetes.ledger;
         let read = match ledger_from_value(body) {
             Ok(ledger) => Fact::Known(Arc::new(ledger)),
@@ -203,7 +217,7 @@ impl Controller {
     fn is_kept(&self, call: &LedgerCall) -> bool {
         let write = match call {
             LedgerCall::Read => return true,
-            LedgerCall::Note(kept) => return *kept == self.kubernetes.ledger.kept,
+            LedgerCall::Note(notes) => return *notes == self.kubernetes.ledger.noted,
             LedgerCall::Write(write) => write,
         };
         self.world.kubernetes.ledger.known().is_some_and(|ledger| {
@@ -213,7 +227,8 @@ impl Controller {
 
     /// There is no ledger. What this process knows of it stays.
     fn note_absence(&mut self, now_ms: u64) {
-        self.kubernetes.ledger.kept = Kept::default();
+        self.kubernetes.ledger.noted = Notes::default();
+        self.reads.left.stir();
         let held = self.world.kubernetes.ledger.known();
         let gone = held.is_some_and(|ledger| !ledger.is_absent());
         let known = held.map(|ledger| Ledger { revision: None, ..Ledger::clone(ledger) });
@@ -261,7 +276,7 @@ impl Controller {
 
     /// Why calls about the ledger fail, while one is due.
     pub(crate) fn ledger_trouble(&self) -> Option<&Trouble> {
-        let planned = self.planning.plan.ledger.is_some() || self.due_note().is_some();
+        let planned = self.planning.plan.ledger.is_some() || self.due_notes().is_some();
         let due = !self.kubernetes.ledger.is_idle() || planned;
         self.kubernetes.ledger.trouble().filter(|_| due)
     }
@@ -272,18 +287,20 @@ impl Controller {
         let waits = |wait: &Wait| *wait == Wait::Ledger || (unread && *wait == Wait::Listing);
         let services = self.planning.report.services.iter();
         let held_up = services.filter(|(_, report)| report.waits.iter().any(waits));
-        held_up.map(|(uid, _)| uid.clone()).collect()
+        held_up.map(|(uid, _)| uid.clone()).chain(self.wait_for_notes()).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Leadership;
+    use crate::event::{Event, Leadership};
+    use crate::kubernetes::ledger::DRIFT;
     use crate::retry::SOON_MS;
     use fixture::policy;
     use model::ledger::Destinations;
     use observe::kubernetes::{LEDGER_DESTINATIONS, LEDGER_PLANNED_ON};
+    use plan::drift::Kept;
     use serde_json::json;
 
     /// A Service that was held back asks again while the ledger is on its way without it: what it
@@ -300,7 +317,7 @@ mod tests {
         let mut controller = Controller::new(policy(), crate::Options::default());
         controller.term.leadership = Leadership::Held;
         controller.kubernetes.ledger.read_ms = Some(0);
-        let ledger = Ledger { revision: revision.clone(), planned_on: None, destinations: both };
+        let ledger = Ledger { revision: revision.clone(), destinations: both, ..Ledger::default() };
         controller.world.kubernetes.ledger = Fact::Known(Arc::new(ledger));
         let destinations = kept.clone();
         let write = LedgerWrite { revision, planned_on: None, destinations, adopted: [].into() };
@@ -381,6 +398,10 @@ mod tests {
         (controller, kept)
     }
 
+    fn drifted(kept: &Kept) -> Notes {
+        Notes { drift: kept.clone(), ..Notes::default() }
+    }
+
     /// The note that is sent now.
     fn note(controller: &mut Controller, now_ms: u64) -> Option<CallId> {
         controller.go_on_with_ledger(now_ms);
@@ -402,7 +423,7 @@ mod tests {
     fn drift_is_noted_once() {
         let (mut controller, kept) = leaving();
         let id = note(&mut controller, 1).expect("it is noted");
-        let call = LedgerCall::Note(kept.clone());
+        let call = LedgerCall::Note(drifted(&kept));
         controller.heard_of_ledger(id, &call, shown(Some(&kept.encode())), 1);
         assert_eq!(note(&mut controller, 2), None);
         // It is read again at the interval.
@@ -415,6 +436,20 @@ mod tests {
         assert!(note(&mut controller, 4).is_some());
     }
 
+    /// The ledger is read before Services and nodes are listed: what the process before has left is
+    /// not known to be over.
+    #[test]
+    fn what_was_noted_stays_until_everything_was_looked_at() {
+        let (_, kept) = leaving();
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        controller.step([Event::Tick], 0);
+        let call = controller.kubernetes.ledger.call.expect("it is read");
+        let answer = shown(Some(&kept.encode()));
+        controller.step([Event::KubernetesWritten { call, answer }], 1);
+        assert_eq!(controller.kubernetes.ledger.noted.drift, kept);
+        assert_eq!(controller.kubernetes.ledger.call, None, "nothing is written");
+    }
+
     /// Whether the note was carried out is seen in the ledger.
     #[test]
     fn after_a_lost_answer_drift_is_noted_where_the_ledger_lacks_it() {
@@ -422,7 +457,8 @@ mod tests {
             let (mut controller, kept) = leaving();
             let id = note(&mut controller, 1).expect("it is noted");
             let lost = KubernetesAnswer::Fault("closed".to_owned());
-            controller.heard_of_ledger(id, &LedgerCall::Note(kept.clone()), lost, 1);
+            let call = LedgerCall::Note(drifted(&kept));
+            controller.heard_of_ledger(id, &call, lost, 1);
             assert_eq!(note(&mut controller, 2), None, "it is read first");
             let read = controller.kubernetes.ledger.call.expect("a read");
             let text = kept.encode();
@@ -436,7 +472,7 @@ mod tests {
     #[test]
     fn a_note_that_is_not_kept_holds_nothing_up() {
         let (mut controller, kept) = leaving();
-        let call = LedgerCall::Note(kept);
+        let call = LedgerCall::Note(drifted(&kept));
         let mut waits = || {
             let id = controller.calls.begin(Caller::Ledger(call.clone()));
             controller.kubernetes.ledger.call = Some(id);

@@ -5,3 +5,4 @@ mod gates;
 mod ledger;
 mod moves;
 mod objects;
+mod tags;

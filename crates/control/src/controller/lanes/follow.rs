@@ -83,6 +83,7 @@ impl Controller {
 
     /// Stores what a write has come to.
     fn store(&mut self, change: &Change, body: Option<Value>) {
+        self.look_at_names(&change.causes);
         // Each gives the load balancers that it is about another ETag.
         if let Action::Put {
             after: Resource::PoolMember(_) | Resource::PrivateLinkService(_),
@@ -171,6 +172,7 @@ impl Controller {
                 observe::azure::remove(&mut self.world.azure, id);
             }
         }
+        self.look_at_names(&work.change.causes);
         let verified = matches!(work.stage, Stage::Verifying);
         self.end(id, verified.then_some(work.change.action), now_ms);
     }
@@ -189,12 +191,12 @@ impl Controller {
         let Some(lane) = self.lanes.all.get_mut(id) else { return };
         let failure = Failure::of_read(format!("GET {}", short(id)), error);
         lane.note(failure, &work.change.causes, now_ms);
-        let times = if error.kind == ErrorKind::Throttled {
-            lane.turned_away += 1;
-            lane.turned_away
-        } else {
-            lane.retry.count()
-        };
+        // Whatever was in the way, each time makes the next pause longer.
+        match error.kind {
+            ErrorKind::Throttled => lane.turned_away += 1,
+            _ => drop(lane.retry.count()),
+        }
+        let times = lane.turned_away + lane.retry.failures();
         let at_ms = now_ms + backoff::after(times, None);
         lane.look_again(contract, id, Work { stage, ..work }, at_ms);
     }
@@ -343,6 +345,7 @@ impl Controller {
             && self.world.unseen.is_empty()
             && self.wake_moves_ms().is_none()
             && (self.world.inherited.is_empty() || self.nothing_waits_for_lists())
+            && !self.owes_names()
     }
 
     /// The change that is carried out under a correlation id.

@@ -49,14 +49,15 @@ pub(crate) struct BudgetWait {
 const REREADS_OF_IP: u32 = 1;
 
 impl Controller {
-    /// Sends every change of the plan that waits on nothing and that no operator has paused.
+    /// Sends every change of the plan that waits on nothing, for which the ledger has its notes,
+    /// and that no operator has paused.
     pub(crate) fn write_azure(&mut self, now_ms: u64) {
         let changes = std::mem::take(&mut self.planning.plan.changes);
         let open: Vec<(usize, bool)> = self.budget.queue.open().collect();
         let mut ready = Vec::new();
         for (at, clear) in open {
-            let paused = self.is_paused(&changes[at].target);
-            if !paused && (clear || self.is_due(at, &changes[at], now_ms)) {
+            let held_back = self.is_paused(&changes[at].target) || self.awaits_note(&changes[at]);
+            if !held_back && (clear || self.is_due(at, &changes[at], now_ms)) {
                 ready.push((at, self.budget.queue.ready(at, now_ms)));
             } else {
                 self.budget.queue.unready(at);

@@ -187,6 +187,7 @@ impl Controller {
                 let unnoted = self.term.is_held() && !self.drift.is_noted();
                 if news == Applied::Changed || awaited || unnoted || recovered {
                     self.drift.expect_settled();
+                    self.reads.left.stir();
                     self.planning.dirty = true;
                 }
                 self.planning.look = true;

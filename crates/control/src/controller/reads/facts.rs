@@ -10,6 +10,7 @@ use model::policy::{Layout, PoolKind};
 use model::world::{Kind, Need};
 use observe::KubernetesFact;
 use observe::apply::{Applied, matters};
+use plan::own::borne;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -49,7 +50,7 @@ impl Controller {
             self.observers.latencies.time(stir, now_ms);
         }
         for service in self.reads.listing.take_left() {
-            self.notice_left(&service, now_ms);
+            self.notice_left(service, now_ms);
         }
     }
 
@@ -70,7 +71,8 @@ impl Controller {
             self.inherit(&service.uid, now_ms);
         }
         if matters(service) {
-            self.retake_names(names_of(service));
+            self.retake(service);
+            self.reads.left.take_back(&service.uid);
         }
         if changed {
             // What stood when this process began is no edit.
@@ -120,14 +122,39 @@ impl Controller {
         self.read_known_again(machines);
     }
 
-    /// A Service is gone, or wants nothing of us any more and carries no finalizer of ours. What it
-    /// had is gone before, unless somebody else took the finalizer off, or a process that led
-    /// before made something late: that is nobody's. What private endpoints are connected to is an
-    /// orphan, for an operator to decide on.
-    fn notice_left(&mut self, service: &Service, now_ms: u64) {
+    /// A Service is gone, or wants nothing of us any more and carries no finalizer of ours. What
+    /// becomes of what it had follows from a list that may have to be read first.
+    fn notice_left(&mut self, service: Arc<Service>, now_ms: u64) {
+        self.forgive(&service.uid);
+        self.lanes.asked_ms.remove(&service.uid);
+        let nodes = self.policy.over(Backends::Nodes);
+        match nodes.and_then(|policy| plan::unread_links(&self.world, policy, &service)) {
+            None => self.part_with(&service, now_ms),
+            Some(need) => {
+                self.reads.left.put_off(service);
+                self.read_now(need);
+            }
+        }
+    }
+
+    /// Something was read: Services that are gone may have waited for it.
+    pub(crate) fn decide_left(&mut self, now_ms: u64) {
+        let Some(policy) = self.policy.over(Backends::Nodes) else { return };
+        let world = &self.world;
+        let is_read = |service: &Service| plan::unread_links(world, policy, service).is_none();
+        for service in self.reads.left.take_decidable(is_read) {
+            self.part_with(&service, now_ms);
+            self.planning.dirty = true;
+        }
+    }
+
+    /// What a Service had is gone before the Service, unless another client took the finalizer off,
+    /// or a process that led before made something late: that belongs to no Service, and goes. What
+    /// private endpoints are connected to is an orphan, for an operator to decide on.
+    fn part_with(&mut self, service: &Service, now_ms: u64) {
         let nodes = self.policy.over(Backends::Nodes);
         match nodes.and_then(|policy| plan::bereft(&self.world, policy, service)) {
-            None => self.leave_names(names_of(service), now_ms),
+            None => self.leave_names(borne::of(service), now_ms),
             Some(makers) => {
                 self.retake_names(makers);
                 let text = format!(
@@ -139,16 +166,13 @@ impl Controller {
                 self.say(now_ms, NoticeKind::Refused, &BTreeSet::new(), text, None);
             }
         }
-        self.forgive(&service.uid);
-        self.lanes.asked_ms.remove(&service.uid);
+        // Another Service may have its name by now.
+        let heir = self.reads.listing.holder(&service.name);
+        let heir = heir.and_then(|uid| self.world.kubernetes.services.get(uid)).cloned();
+        if let Some(heir) = heir {
+            self.retake_names(borne::of(&heir));
+        }
     }
-}
-
-/// What names of a Service's are in Azure, lower case.
-fn names_of(service: &Service) -> [Arc<str>; 3] {
-    let (name, uid) = (&service.name, &service.uid);
-    [name.to_string(), uid.base_name(), uid.as_str().to_owned()]
-        .map(|name| Arc::from(name.to_lowercase()))
 }
 
 /// What of a Service its owner decides on.
@@ -169,9 +193,14 @@ fn asks(service: &Service) -> Service {
 mod tests {
     use crate::sample::{policy, service};
     use crate::{Controller, Event, Options};
+    use model::azure::{
+        ConnectionState, PrivateEndpointConnection, PrivateLinkService, Provisioning, Rest,
+    };
     use model::kubernetes::{LoadBalancerType, Service, Wish};
-    use model::world::Kind;
+    use model::world::{Fact as Known, Kind};
+    use model::{Policy, ServiceUid};
     use observe::KubernetesFact as Fact;
+    use std::sync::Arc;
 
     fn hear(controller: &mut Controller, facts: impl IntoIterator<Item = Fact>) -> Vec<String> {
         controller.step(facts.into_iter().map(Event::Kubernetes), 0);
@@ -201,5 +230,81 @@ mod tests {
         let list = [Fact::ListBegin(Kind::Services), Fact::ListEnd(Kind::Services, None)];
         assert!(hear(controller, list).is_empty());
         assert!(controller.world.kubernetes.services.is_empty());
+    }
+
+    /// One private endpoint is connected to the Private Link Service of this Service.
+    fn link(policy: &Policy, uid: &ServiceUid) -> PrivateLinkService {
+        let id = policy.network_id(&policy.private_link_group, "privateLinkServices", "pls");
+        let balancer = policy.balancer_id("kubernetes-internal");
+        let connection = id.child("privateEndpointConnections", "c");
+        PrivateLinkService {
+            frontends: vec![balancer.child("frontendIPConfigurations", &uid.base_name())],
+            connections: vec![PrivateEndpointConnection {
+                id: connection,
+                state: ConnectionState::Connected,
+            }],
+            id,
+            etag: None,
+            location: policy.location.clone(),
+            edge_zone: None,
+            tags: None,
+            addresses: Vec::new(),
+            proxy_protocol: None,
+            fqdns: Vec::new(),
+            visibility: Vec::new(),
+            auto_approval: Vec::new(),
+            provisioning: Provisioning::Succeeded,
+            rest: Rest::default(),
+        }
+    }
+
+    /// A process that has just begun, without a ledger, and a Service that goes before its Private
+    /// Link Services are read.
+    fn undecided() -> (Controller, Service) {
+        let asks = [("azure-load-balancer-internal", "true"), ("azure-pls-create", "true")];
+        let service = fixture::numbered(1, &asks);
+        let mut controller = Controller::new(fixture::policy(), Options::default());
+        controller.world.kubernetes.ledger = Known::Known(Arc::default());
+        hear(&mut controller, [Fact::Service(Box::new(service.clone()))]);
+        let gone = [Fact::ServiceGone(service.uid.clone())];
+        assert!(hear(&mut controller, gone).is_empty(), "it is not known");
+        (controller, service)
+    }
+
+    /// They are read.
+    fn read(controller: &mut Controller, all: Option<PrivateLinkService>) -> Vec<String> {
+        let all = all.into_iter().map(|link| (link.id.clone(), Arc::new(link)));
+        let group = controller.policy.private_link_group.clone();
+        controller.world.azure.private_links.insert(group, Known::Known(all.collect()));
+        controller.decide_left(1);
+        controller.world.abandoned.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_a_service_had_is_taken_away_once_its_private_links_are_read() {
+        for connected in [false, true] {
+            let (mut controller, service) = undecided();
+            let link = connected.then(|| link(&controller.policy, &service.uid));
+            assert_eq!(read(&mut controller, link).is_empty(), connected);
+        }
+    }
+
+    /// What the other one has bears the same name in its tags.
+    #[test]
+    fn a_name_that_another_service_has_by_now_is_not_left() {
+        let own = |service: &Service| [service.uid.as_str().to_owned(), service.uid.base_name()];
+        let heir = |service: &Service| {
+            let heir = Service { uid: fixture::uid(2), ..service.clone() };
+            Fact::Service(Box::new(heir))
+        };
+        // Its end was not heard of.
+        let mut controller = Controller::new(policy(), Options::default());
+        let old = service(None);
+        let facts = [Fact::Service(Box::new(old.clone())), heir(&old)];
+        assert_eq!(hear(&mut controller, facts), own(&old));
+        // It waited for a list.
+        let (mut controller, old) = undecided();
+        assert!(hear(&mut controller, [heir(&old)]).is_empty());
+        assert_eq!(read(&mut controller, None), own(&old));
     }
 }

@@ -2,8 +2,9 @@
 //! forgotten: every group that a Service ever named would be read for ever otherwise.
 //!
 //! # Guarantees
-//! - The controller goes on reading a list while a Service names the group, while the group holds
-//!   anything of this cluster's, or while a load balancer stands on a public IP of the group.
+//! - The controller goes on reading a list while a Service names the group, or one that is gone and
+//!   waits for the list; while the group holds anything of this cluster's, or while a load balancer
+//!   stands on a public IP of the group.
 //! - After that the controller reads the list for [`UNFOLLOWED_MS`] more: an operation of a former
 //!   leader may last that long.
 
@@ -48,8 +49,9 @@ impl Controller {
             same || (!text.is_ascii() && Group::new(text) == *group)
         };
         let names = |service: &Arc<Service>| service.annotations.values().any(is_it);
+        let held = self.world.kubernetes.services.values();
         self.planning.report.needs.contains(need)
-            || self.world.kubernetes.services.values().any(names)
+            || held.chain(self.reads.left.undecided()).any(names)
             || self.lanes.all.keys().any(|id| id.is_in(group))
             || self.holds_ours(group)
     }
@@ -106,5 +108,19 @@ mod tests {
         assert_eq!(known_at(UNFOLLOWED_MS + 1, false), (true, true));
         assert_eq!(known_at(2 * UNFOLLOWED_MS, false), (true, true));
         assert_eq!(known_at(2 * UNFOLLOWED_MS + 1, false), (false, true));
+    }
+
+    /// Azure answers no read for long.
+    #[test]
+    fn the_list_that_a_service_waits_for_which_is_gone_is_not_forgotten() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let need = Need::PrivateLinks(Group::new("far"));
+        controller.read_now(need.clone());
+        let gone = service(&[("azure-pls-create", "true"), ("azure-pls-resource-group", "far")]);
+        controller.reads.left.put_off(Arc::new(gone));
+        for now_ms in [0, UNFOLLOWED_MS] {
+            controller.forget_unused(&need, now_ms);
+        }
+        assert!(controller.reads.store.contains_key(&need));
     }
 }

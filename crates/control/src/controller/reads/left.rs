@@ -1,15 +1,39 @@
-//! Names of Services that are gone are kept as long as anything may bear them.
+//! Names of Services that are gone are noted before planning relies on them, and kept as long as
+//! anything may bear them.
 
 use crate::controller::Controller;
+use crate::term::TakeoverBarrier;
+use model::kubernetes::Service;
+use model::world::Kind;
+use observe::apply::matters;
+use plan::own::borne;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Controller {
     /// No Service has these names any more.
     pub(crate) fn leave_names(&mut self, names: [Arc<str>; 3], now_ms: u64) {
+        let alone = self.notes_nothing();
         for name in names {
             self.reads.left.leave(Arc::clone(&name), now_ms);
-            self.world.abandoned.insert(name);
+            if alone {
+                self.world.abandoned.insert(name);
+            }
         }
+    }
+
+    /// A Service has its names.
+    pub(crate) fn retake(&mut self, service: &Service) {
+        let names = borne::of(service);
+        if self.are_noted(&names) {
+            self.reads.left.retake(service.uid.clone());
+        }
+        self.retake_names(names);
+    }
+
+    /// Whether the ledger has one of these names, or may come to have it.
+    fn are_noted(&self, names: &[Arc<str>]) -> bool {
+        names.iter().any(|name| self.kubernetes.ledger.may_have(name))
     }
 
     /// A Service has these names, or they are for an operator to decide on.
@@ -20,6 +44,80 @@ impl Controller {
         }
     }
 
+    /// A write is over. What it has made may bear names of Services that went meanwhile.
+    pub(crate) fn look_at_names(&mut self, causes: &BTreeSet<model::ServiceUid>) {
+        if causes.iter().any(|uid| !self.world.kubernetes.services.contains_key(uid)) {
+            self.reads.left.stir();
+        }
+    }
+
+    /// Decides which names are to be noted, and which planning relies on.
+    pub(crate) fn follow_names(&mut self, now_ms: u64) {
+        self.recall_names(now_ms);
+        let (ledger, held) = (&self.kubernetes.ledger, &self.world.kubernetes.services);
+        self.reads.left.look_at_retaken(|uid| {
+            let names = held.get(uid).map(|service| borne::of(service));
+            names.into_iter().flatten().any(|name| ledger.may_have(&name))
+        });
+        let alone = self.notes_nothing();
+        let turned = self.reads.left.turn(alone);
+        if alone {
+            // Names that were left since are relied on already.
+            let names = self.reads.left.names().filter(|_| turned);
+            self.world.abandoned.extend(names.cloned());
+            return;
+        }
+        if !self.reads.left.take_stirred() && !turned {
+            return;
+        }
+        let noted = &self.kubernetes.ledger.noted.gone;
+        let beyond = self.reads.left.beyond(noted);
+        let borne = borne::among(&self.world, &self.policy, &beyond);
+        self.reads.left.note(noted, &borne);
+        for name in self.reads.left.names() {
+            if noted.has(name) {
+                self.world.abandoned.insert(Arc::clone(name));
+            } else {
+                self.world.abandoned.remove(name);
+            }
+        }
+    }
+
+    /// Takes in what another process has noted. A watch may lag: names count once lists are
+    /// certain to show what that process wrote, as for all else that it left.
+    fn recall_names(&mut self, now_ms: u64) {
+        let known = self.world.kubernetes.ledger.known().is_some()
+            && self.world.is_complete(&[Kind::Services])
+            && self.term.barrier == TakeoverBarrier::Done;
+        if self.reads.left.is_recalled() || !known {
+            return;
+        }
+        let noted = &self.kubernetes.ledger.noted.gone;
+        let services = self.world.kubernetes.services.values();
+        let mut held = BTreeSet::new();
+        // Most often there are none, and Services are many.
+        let services = services.filter(|_| noted.each().next().is_some());
+        for service in services.filter(|service| matters(service)) {
+            let names = borne::of(service);
+            if self.are_noted(&names) {
+                self.reads.left.retake(service.uid.clone());
+                held.extend(names);
+            }
+        }
+        self.reads.left.recall(noted, &held, now_ms);
+    }
+
+    /// Whether names have to be noted, or to be known, before what bears them is planned away.
+    #[must_use]
+    pub fn owes_names(&self) -> bool {
+        if !self.term.is_held() || self.notes_nothing() {
+            return false;
+        }
+        let (left, noted) = (&self.reads.left, &self.kubernetes.ledger.noted.gone);
+        let lacks = left.wanted().is_some_and(|wanted| !wanted.is_within(noted));
+        lacks || (!left.is_recalled() && noted.each().next().is_some())
+    }
+
     /// Forgets names that nothing bears. Another look is due when all lists were read again.
     pub(crate) fn forget_names(&mut self) {
         let sent = self.lanes.all.values().filter_map(|lane| Some(lane.work.as_ref()?.sent_ms));
@@ -27,11 +125,98 @@ impl Controller {
         if old.is_empty() {
             return;
         }
-        let borne = plan::own::borne::names(&self.world);
-        let free: Vec<Arc<str>> = old.into_iter().filter(|name| !borne.contains(&**name)).collect();
-        for name in free {
-            self.reads.left.forget(&name);
-            self.world.abandoned.remove(&name);
+        let borne = borne::among(&self.world, &self.policy, &old);
+        for name in old.difference(&borne) {
+            self.reads.left.forget(name);
+            self.world.abandoned.remove(name);
+            self.planning.dirty |= self.kubernetes.ledger.noted.gone.has(name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gone::Gone;
+    use fixture::{policy, service, world};
+
+    /// A controller before a World in which a Service has all it asks for.
+    fn beside() -> Controller {
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        controller.world = world();
+        controller
+    }
+
+    /// One whose ledger has these names.
+    fn before(noted: &Gone) -> Controller {
+        let mut controller = beside();
+        controller.kubernetes.ledger.noted.gone = noted.clone();
+        controller
+    }
+
+    /// What is to be noted of a Service that is gone, by the process that has seen it go.
+    fn seen() -> (Controller, Gone) {
+        let mut controller = beside();
+        controller.world.kubernetes.services.clear();
+        controller.leave_names(borne::of(&service(&[])), 0);
+        controller.follow_names(0);
+        let wanted = controller.reads.left.wanted().cloned().expect("it is decided");
+        (controller, wanted)
+    }
+
+    #[test]
+    fn a_name_is_relied_on_once_the_ledger_has_it() {
+        let base: Arc<str> = service(&[]).uid.base_name().into();
+        let (mut controller, wanted) = seen();
+        assert!(wanted.has(&base) && !wanted.has(service(&[]).uid.as_str()), "{wanted:?}");
+        assert!(controller.world.abandoned.is_empty() && controller.owes_names());
+        controller.kubernetes.ledger.noted.gone = wanted.clone();
+        controller.reads.left.stir();
+        controller.follow_names(1);
+        assert!(controller.world.abandoned.contains(&base) && !controller.owes_names());
+        assert_eq!(controller.reads.left.wanted(), Some(&wanted));
+    }
+
+    #[test]
+    fn a_new_process_relies_on_what_is_noted_but_for_names_that_a_service_has() {
+        let (controller, noted) = seen();
+        let known = controller.reads.left.names().filter(|name| noted.has(name));
+        let known: BTreeSet<Arc<str>> = known.cloned().collect();
+        let mut fresh = before(&noted);
+        fresh.world.kubernetes.services.clear();
+        fresh.follow_names(5);
+        assert_eq!(fresh.world.abandoned, known);
+        let mut held = before(&noted);
+        assert!(held.owes_names(), "what is noted is not known yet");
+        held.follow_names(5);
+        assert!(held.world.abandoned.is_empty());
+        assert_eq!(held.reads.left.wanted(), Some(&Gone::default()), "it is taken out");
+    }
+
+    /// What another process has left is not let go before lists are certain to show it.
+    #[test]
+    fn what_is_noted_waits_for_the_barrier_of_the_term() {
+        let (_, noted) = seen();
+        let mut fresh = before(&noted);
+        fresh.world.kubernetes.services.clear();
+        fresh.term.barrier = TakeoverBarrier::Until(10);
+        fresh.reads.left.stir();
+        fresh.follow_names(5);
+        assert!(fresh.world.abandoned.is_empty() && fresh.owes_names());
+        assert_eq!(fresh.reads.left.wanted(), Some(&noted), "it stays noted");
+        fresh.term.barrier = TakeoverBarrier::Done;
+        fresh.follow_names(10);
+        assert!(!fresh.world.abandoned.is_empty() && !fresh.owes_names());
+    }
+
+    #[test]
+    fn without_a_ledger_a_process_relies_on_what_it_has_seen() {
+        let mut controller = beside();
+        controller.world.kubernetes.services.clear();
+        controller.world.kubernetes.ledger = model::world::Fact::Known(Arc::default());
+        controller.leave_names(borne::of(&service(&[])), 0);
+        controller.follow_names(0);
+        assert_eq!(controller.world.abandoned.len(), 3);
+        assert!(!controller.owes_names());
     }
 }

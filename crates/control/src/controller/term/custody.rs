@@ -12,6 +12,7 @@ use model::azure::Sku;
 use model::kubernetes::{Backends, Custody, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service};
 use model::plan::Object;
 use observe::KubernetesFact;
+use plan::own::Base;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -68,16 +69,15 @@ impl Controller {
             return;
         }
         let rules = balancers.values().flat_map(|balancer| &balancer.rules);
-        let bases = rules.filter_map(|rule| plan::own::name::base_of(&rule.name));
-        let mut ruled: BTreeSet<String> = bases.map(str::to_lowercase).collect();
+        let mut ruled: BTreeSet<Base> = rules.filter_map(|rule| Base::of(&rule.name)).collect();
         // A container load balancer is its Service's by its name.
         let containers = balancers.values().filter(|balancer| balancer.sku == Sku::Service);
         let uids = containers.map(|balancer| ServiceUid::new(balancer.id.name()));
-        ruled.extend(uids.map(|uid| uid.base_name().to_lowercase()));
+        ruled.extend(uids.map(|uid| Base::of_service(&uid)));
         let held = &self.world.kubernetes.services;
         let unlooked = std::mem::take(&mut self.term.unlooked);
         self.world.unseen.extend(unlooked.into_iter().filter(|uid| held.contains_key(uid)));
-        self.world.unseen.retain(|uid| !ruled.contains(&uid.base_name().to_lowercase()));
+        self.world.unseen.retain(|uid| !ruled.contains(&Base::of_service(uid)));
     }
 
     /// What is known of an object holds for its next version; one that got our finalizer without

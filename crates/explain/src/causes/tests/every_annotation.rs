@@ -4,7 +4,7 @@
 use super::stage::{self, annotated, explained, node_world, policy, port};
 use crate::causes::{Explanation, Source};
 use model::kubernetes::Service;
-use model::policy::{Layout, LoadBalancerConfig, Placement, PoolKind};
+use model::policy::{Layout, PoolKind};
 use model::{Family, Policy, World};
 use plan::ask::annotation::{
     CONFIRM, CONFIRMED, DISCONNECT, PAUSE, PORT, PROTECT, RETRY, SHARE, TABLE, full,
@@ -80,16 +80,10 @@ fn stage(key: &str, service: &Service) -> (World, Policy) {
             stage::add_node(&mut world, "vmss2", 6);
         }
         "azure-load-balancer-configurations" => {
-            let config = |name: &str, set: &str| LoadBalancerConfig {
-                name: name.into(),
-                placement: Placement::Allowed,
-                primary_set: set.into(),
-                services: None,
-                namespaces: None,
-                nodes: None,
-            };
-            policy.layout =
-                Layout::Several(vec![config("kubernetes", "vmss1"), config("lb2", "vmss2")]);
+            policy.layout = Layout::Several(vec![
+                fixture::load_balancer_config("kubernetes", "vmss1"),
+                fixture::load_balancer_config("lb2", "vmss2"),
+            ]);
         }
         // None stands before pools of addresses.
         _ if key.contains("-pls-") => policy.pools = PoolKind::NodeNic,

@@ -225,8 +225,9 @@ pub static TABLE: &[Annotation] = &[
     text("azure-pip-tags", "`key=value,…`", "none")
         .effect(
             "Tags of a public IP that this cluster made, from the first Service on it; those of \
-             the config win. A tag that is taken off the list stays, because nothing says who set \
-             it; where the config has `systemTags`, it goes.",
+             the config win. A tag that the annotation set goes when it is taken off the list, as \
+             far as the ledger has recorded it; others stay, but where the config has \
+             `systemTags`.",
         )
         .error("entries without exactly one `=` are left out, noted")
         .public(),

@@ -5,7 +5,6 @@ use crate::ask::annotation::{
     CONFIRM, CONFIRMED, DISCONNECT, PAUSE, PORT, PROTECT, RETRY, SHARE, TABLE,
 };
 use model::azure::Distribution;
-use model::policy::{LoadBalancerConfig, Placement};
 
 /// An annotation under test.
 struct Case {
@@ -20,15 +19,10 @@ struct Case {
 }
 
 pub(super) fn several() -> Layout {
-    let config = |name: &str| LoadBalancerConfig {
-        name: name.into(),
-        placement: Placement::Allowed,
-        primary_set: name.into(),
-        services: None,
-        namespaces: None,
-        nodes: None,
-    };
-    Layout::Several(vec![config("kubernetes"), config("lb2")])
+    Layout::Several(vec![
+        fixture::load_balancer_config("kubernetes", "kubernetes"),
+        fixture::load_balancer_config("lb2", "lb2"),
+    ])
 }
 
 fn layout(key: &str) -> Layout {

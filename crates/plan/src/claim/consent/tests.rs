@@ -1,9 +1,10 @@
 //! Who shares an address with whom.
 
 use crate::ask::annotation::SHARE;
-use crate::claim::tests::{NAMED, add, bring, brought, public, refusals};
-use crate::shape::stage::{PINNED, internal, policy, settled, uid, world};
+use crate::claim::tests::{NAMED, add, bring, brought, refusals};
+use crate::shape::stage::{PINNED, internal, policy, public, settled, uid, world};
 use explain::forecast::settle;
+use fixture::service_mut;
 use model::kubernetes::{Ingress, Service, Wish};
 use model::policy::{Sharing, Tenancy};
 use model::{Group, Policy, ServiceName, World};
@@ -70,8 +71,7 @@ fn who_shares_an_address_keeps_it() {
     // A third one does not, and goes on not to when the first holder has gone.
     add(&mut world, public(3, "c", &[NAMED]));
     assert_eq!(refusals(&world, &policy(), 3), not_shared("byo"));
-    let first = world.kubernetes.services.get_mut(&uid(1)).expect("there");
-    Arc::make_mut(first).wish = Wish::Nothing;
+    service_mut(&mut world, &uid(1)).wish = Wish::Nothing;
     let world = settled(world);
     assert_eq!(refusals(&world, &policy(), 2), []);
     assert_eq!(refusals(&world, &policy(), 3), not_shared("byo"));

@@ -1,15 +1,15 @@
 //! Services that want each other's addresses, or ports, while one of them cannot let go yet.
 
-use crate::check::check;
-use crate::shape::stage::{ADDRESS, PINNED, SUBNET, change, internal, parts, policy, report};
+use crate::shape::stage::{
+    ADDRESS, PINNED, SUBNET, change, internal, parts, planned, policy, report,
+};
 use crate::shape::stage::{settled, uid, world};
+use fixture::in_flight;
 use model::azure::LoadBalancer;
 use model::kubernetes::{Service, Wish};
 use model::plan::{Action, KubernetesWrite, Object, Resource};
 use model::report::{State, Until, Wait};
-use model::world::InFlight;
 use model::{Family, World};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 fn balancers(world: &World) -> impl Iterator<Item = &Arc<LoadBalancer>> {
@@ -36,8 +36,7 @@ fn leave(world: &mut World) {
 
 /// The load balancer is not written now, and these wait for the address.
 fn assert_waiting(world: &World, waiting: &[u16]) {
-    let (plan, _) = crate::plan(world, &policy());
-    assert_eq!(check(world, &policy(), &plan), []);
+    let (plan, _) = planned(world);
     let targets: Vec<&str> = plan.changes.iter().map(|c| c.target.name()).collect();
     assert_eq!(targets, ["pls-a000000031111422283330123456789a"]);
     let id = policy().balancer_id("kubernetes-internal");
@@ -251,13 +250,11 @@ fn who_stays_on_a_frontend_whose_maker_joined_a_refused_service_goes_on() {
 fn all_ports_are_taken_only_when_the_one_who_has_them_can_let_go() {
     let six = |n| Service { families: vec![Family::V6], ..internal(n, 80 + n, &[ALL_PORTS]) };
     let mut world = settled(world(vec![six(1)]));
-    let causes = BTreeSet::from([uid(1)]);
-    let opening = InFlight { attempt: 1, causes, addresses: Arc::default() };
+    let opening = in_flight([uid(1)]);
     world.in_flight.insert(policy().security_group_id(), opening);
     change(&mut world, Service { annotations: Arc::default(), ..six(1) });
     change(&mut world, six(2));
-    let (plan, _) = crate::plan(&world, &policy());
-    assert_eq!(check(&world, &policy(), &plan), []);
+    let (plan, _) = planned(&world);
     let id = policy().balancer_id("kubernetes-internal");
     assert!(plan.changes.iter().all(|change| change.target != id), "{:#?}", plan.changes);
     let report = report(&world, 2);

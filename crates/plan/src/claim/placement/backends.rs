@@ -2,6 +2,7 @@
 
 use super::{Backends, Placement, id_of};
 use crate::draft::{Draft, Stance};
+use crate::own::Owner;
 use crate::own::name::{self, has_own_pool};
 use crate::standing::pool;
 use model::azure::{LoadBalancer, Pool};
@@ -36,7 +37,7 @@ pub(super) fn set_of(draft: &Draft<'_>, node: &Node) -> Option<Arc<str>> {
         return rest.split('/').next().map(Arc::from);
     }
     let machine = draft.world.azure.virtual_machines.known()?.get(&id)?;
-    Some(Arc::from(machine.set.as_ref()?.name().to_lowercase()))
+    Some(Arc::from(name::folded(machine.set.as_ref()?.name())))
 }
 
 /// Whether a node runs on a VM that was not there when VMs were last read.
@@ -129,7 +130,7 @@ fn fitting(configs: &[LoadBalancerConfig], alive: &[bool], node: &Node) -> Vec<u
 
 /// Whether a load balancer is there to stay, or is about to be made.
 fn is_alive(draft: &Draft<'_>, placement: &Placement, id: &ResourceId) -> bool {
-    let decided = |uid: &ServiceUid| !draft.undecided.contains(uid);
+    let decided = |uid: &ServiceUid| !draft.claims.undecided.contains(uid);
     let seated = placement.balancers.get(id).is_some_and(|s| s.services.iter().any(decided));
     seated || draft.balancer(id).is_some_and(|b| stays(draft, b))
 }
@@ -138,9 +139,10 @@ fn is_alive(draft: &Draft<'_>, placement: &Placement, id: &ResourceId) -> bool {
 fn stays(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
     !balancer.foreign.is_empty()
         || draft.policy.preconfigured != Preconfigured::None
-        || balancer.frontends.iter().any(|f| match draft.owner_of(&f.name) {
-            Some(uid) => is_kept(draft, uid),
-            None => !draft.is_abandoned(name::base_of(&f.name).unwrap_or(&f.name)),
+        || balancer.frontends.iter().any(|f| match draft.whose(&f.name) {
+            Owner::Ours(uid) => is_kept(draft, uid),
+            Owner::Orphaned => false,
+            Owner::Foreign => true,
         })
 }
 

@@ -150,7 +150,7 @@ fn single(draft: &mut Draft<'_>) -> Placement {
 fn seat(draft: &mut Draft<'_>, placement: &mut Placement, id: &ResourceId, uid: &ServiceUid) {
     let Some(intent) = draft.cases.get(uid).and_then(|case| case.intent()) else { return };
     // Without any address it is on none.
-    if intent.families.iter().all(|family| draft.is_recreated(uid, *family)) {
+    if intent.families.iter().all(|family| draft.claims.is_recreated(uid, *family)) {
         return;
     }
     let exposure = intent.exposure;
@@ -168,8 +168,7 @@ fn seat(draft: &mut Draft<'_>, placement: &mut Placement, id: &ResourceId, uid: 
 fn add_others(draft: &Draft<'_>, placement: &mut Placement) {
     for balancer in draft.each_balancer() {
         if balancer.frontends.iter().any(|f| draft.owner_of(&f.name).is_some()) {
-            let internal = balancer.id.name().to_lowercase().ends_with(name::INTERNAL);
-            let exposure = if internal { Exposure::Internal } else { Exposure::Public };
+            let exposure = name::exposure_of(&balancer.id);
             placement
                 .balancers
                 .entry(balancer.id.clone())

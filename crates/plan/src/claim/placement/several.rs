@@ -8,7 +8,7 @@ use crate::claim::choice::Chosen;
 use crate::claim::contest;
 use crate::claim::holder::{self, Address};
 use crate::draft::Draft;
-use crate::own::name::pool_of;
+use crate::own::name::{is_one, pool_of};
 use crate::standing::frontend;
 use model::azure::RuleProtocol;
 use model::kubernetes::Service;
@@ -260,7 +260,7 @@ impl Choice<'_> {
         let mut counts = [left.len(); 5];
         left.retain(|at| {
             let name = &self.configs[*at].name;
-            named.is_empty() || named.iter().any(|n| n.eq_ignore_ascii_case(name))
+            named.is_empty() || named.iter().any(|n| is_one(n, name))
         });
         counts[1] = left.len();
         left.retain(|at| self.configs[*at].placement == Admission::Allowed || active.contains(at));

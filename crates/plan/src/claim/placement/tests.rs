@@ -5,8 +5,8 @@ mod confirm;
 mod underway;
 
 use explain::forecast::forecast;
-use fixture::uid;
-use model::azure::{AdminState, LoadBalancer, PrivateLinkPolicy, Provisioning, Rest, Subnet};
+use fixture::{load_balancer_config as config, uid};
+use model::azure::{AdminState, LoadBalancer};
 use model::kubernetes::{
     Endpoint, EndpointSlice, Membership, Node, NodeRole, Readiness, SERVICE_FINALIZER, Service,
     TrafficPolicy, Wish,
@@ -23,24 +23,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 fn policy(layout: Layout) -> Policy {
-    Policy {
-        private_link_group: Group::new("rg"),
-        security_group_name: "".into(),
-        layout,
-        primary_set: "vmss1".into(),
-        ..fixture::policy()
-    }
-}
-
-fn config(name: &str, set: &str) -> LoadBalancerConfig {
-    LoadBalancerConfig {
-        name: name.into(),
-        placement: Admission::Allowed,
-        primary_set: set.into(),
-        services: None,
-        namespaces: None,
-        nodes: None,
-    }
+    Policy { layout, primary_set: "vmss1".into(), ..fixture::bare_policy() }
 }
 
 fn two() -> Vec<LoadBalancerConfig> {
@@ -107,14 +90,7 @@ fn world(services: Vec<Service>) -> World {
 /// The same, and the subnet of private addresses has been read.
 fn with_subnet(services: Vec<Service>) -> World {
     let mut world = world(services);
-    let subnet = Subnet {
-        id: policy(Layout::Single).subnet_id("nodes"),
-        etag: None,
-        prefixes: vec!["10.0.0.0/16".parse().expect("a range")],
-        private_link: PrivateLinkPolicy::Enabled,
-        provisioning: Provisioning::Succeeded,
-        rest: Rest::default(),
-    };
+    let subnet = fixture::subnet("nodes", "10.0.0.0/16");
     world.azure.private_links.insert(Group::new("rg"), Fact::Known(BTreeMap::new()));
     world.azure.subnets.insert(subnet.id.clone(), Fact::Known(Some(Arc::new(subnet))));
     world
@@ -162,6 +138,13 @@ fn settle(world: &mut World, policy: &Policy) {
     assert!(plan.changes.is_empty(), "{:#?}", plan.changes);
 }
 
+/// The same from the start.
+fn placed(layout: Layout, services: Vec<Service>) -> (Policy, World) {
+    let (policy, mut world) = (policy(layout), world(services));
+    settle(&mut world, &policy);
+    (policy, world)
+}
+
 fn balancer<'w>(world: &'w World, name: &str) -> Option<&'w LoadBalancer> {
     let mut all = world.azure.balancers.known().expect("read").values();
     all.find(|b| b.id.name() == name).map(AsRef::as_ref)
@@ -206,9 +189,8 @@ fn slice(world: &mut World, n: u8, node: &str) {
 
 #[test]
 fn services_fill_new_balancers_first_and_then_the_emptiest() {
-    let policy = policy(Layout::Several(two()));
-    let mut world = world(vec![service(1), service(2), service(3)]);
-    settle(&mut world, &policy);
+    let (policy, mut world) =
+        placed(Layout::Several(two()), vec![service(1), service(2), service(3)]);
     assert_eq!(on(&world, "kubernetes"), [1, 3]);
     assert_eq!(on(&world, "lb2"), [2]);
     assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
@@ -220,9 +202,7 @@ fn services_fill_new_balancers_first_and_then_the_emptiest() {
 
 #[test]
 fn nodes_move_to_their_own_balancer_once_there_is_one() {
-    let policy = policy(Layout::Several(two()));
-    let mut world = world(vec![service(1)]);
-    settle(&mut world, &policy);
+    let (policy, mut world) = placed(Layout::Several(two()), vec![service(1)]);
     assert_eq!(pool(&world, "kubernetes", "kubernetes").len(), 4);
     change(&mut world, service(2));
     let (plan, _) = crate::plan(&world, &policy);
@@ -356,9 +336,7 @@ fn a_closed_balancer_keeps_whom_it_has() {
 
 #[test]
 fn the_annotation_moves_a_service() {
-    let policy = policy(Layout::Several(two()));
-    let mut world = world(vec![service(1), service(2)]);
-    settle(&mut world, &policy);
+    let (policy, mut world) = placed(Layout::Several(two()), vec![service(1), service(2)]);
     change(&mut world, annotated(1, "azure-load-balancer-configurations", "LB2"));
     settle(&mut world, &policy);
     assert_eq!(on(&world, "lb2"), [1, 2]);
@@ -367,9 +345,7 @@ fn the_annotation_moves_a_service() {
 
 #[test]
 fn a_local_service_has_a_pool_of_the_nodes_with_endpoints() {
-    let policy = policy(Layout::Several(two()));
-    let mut world = world(vec![local(1), service(2)]);
-    settle(&mut world, &policy);
+    let (policy, mut world) = placed(Layout::Several(two()), vec![local(1), service(2)]);
     let own = ["vmss1-1", "vmss1-2"];
     assert_eq!(pool(&world, "kubernetes", "default-web-1"), own, "no slice is known");
     slice(&mut world, 1, "vmss1-2");
@@ -523,9 +499,10 @@ fn a_virtual_machine_belongs_to_its_set_once_that_is_known() {
 
 #[test]
 fn a_set_without_nodes_keeps_its_balancer_and_an_empty_pool() {
-    let policy = policy(Layout::PerNodeSet { without_own: Vec::new() });
-    let mut world = world(vec![service(1), annotated(2, "azure-load-balancer-mode", "vmss2")]);
-    settle(&mut world, &policy);
+    let (policy, mut world) = placed(
+        Layout::PerNodeSet { without_own: Vec::new() },
+        vec![service(1), annotated(2, "azure-load-balancer-mode", "vmss2")],
+    );
     world.kubernetes.nodes.retain(|name, _| name.as_str().starts_with("vmss1"));
     settle(&mut world, &policy);
     assert_eq!(on(&world, "vmss2"), [2]);

@@ -9,7 +9,7 @@ use crate::ask::Intent;
 use crate::claim::Refusal;
 use crate::claim::placement::{Assignment, Placement};
 use crate::draft::{Draft, Stance};
-use crate::own::name;
+use crate::own::{Owner, name};
 use crate::standing::pool;
 use crate::standing::private_link::{CREATE, before, known, unread_beside};
 use model::azure::{Frontend, FrontendAddress};
@@ -26,7 +26,7 @@ pub(super) fn settle(draft: &mut Draft<'_>, placement: &Placement) -> BTreeSet<S
     let mut waiting = BTreeSet::new();
     for (id, seats) in &placement.balancers {
         let kept = kept_pools(draft, id, seats);
-        draft.findings.extend(kept);
+        draft.told.findings.extend(kept);
         let families = decide(draft, id, seats);
         let pools = pools(draft, id, seats);
         for uid in &seats.services {
@@ -58,12 +58,9 @@ pub(crate) fn unsure(draft: &Draft<'_>) -> Vec<(ServiceUid, Need)> {
         return unsure;
     }
     for exposure in Exposure::ALL {
-        let is_of = |id: &ResourceId| {
-            let internal = id.name().to_lowercase().ends_with(name::INTERNAL);
-            internal == (exposure == Exposure::Internal)
-        };
         let mut all = draft.each_balancer().filter(|balancer| {
-            is_of(&balancer.id) && !balancer.frontends.iter().any(|f| is_ipv6(draft, f))
+            name::exposure_of(&balancer.id) == exposure
+                && !balancer.frontends.iter().any(|f| is_ipv6(draft, f))
         });
         let Some(need) = all.find_map(|balancer| unread_beside(draft, &balancer.id)) else {
             continue;
@@ -196,8 +193,10 @@ fn is_ipv6(draft: &Draft<'_>, frontend: &Frontend) -> bool {
 
 /// Whether the Service that a frontend is named after takes it away.
 fn is_leaving(draft: &Draft<'_>, seats: &Assignment, frontend: &Frontend) -> bool {
-    let Some(uid) = draft.owner_of(&frontend.name) else {
-        return draft.is_orphaned(&frontend.name);
+    let uid = match draft.whose(&frontend.name) {
+        Owner::Ours(uid) => uid,
+        Owner::Orphaned => return true,
+        Owner::Foreign => return false,
     };
     match &draft.cases[uid].stance {
         Stance::Leaving => true,

@@ -8,13 +8,14 @@ use super::{Links, refusal};
 use crate::ask::annotation::{DISCONNECT, truth};
 use crate::claim::Refusal;
 use crate::draft::Draft;
-use crate::own::name;
 use crate::own::tags::{is_name_of, owner};
+use crate::own::{Base, name};
+use crate::standing::private_link::unread_of;
 use model::azure::{ConnectionState, PrivateEndpointConnection, PrivateLinkService};
 use model::kubernetes::Service;
 use model::policy::BalancerSku;
 use model::report::Finding;
-use model::world::Fact;
+use model::world::{Fact, Need};
 use model::{Policy, ServiceUid, World};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,8 +58,18 @@ pub fn bereft(world: &World, policy: &Policy, service: &Service) -> Option<BTree
             || link.frontends.iter().any(|frontend| name::is_of(frontend.name(), &base));
         is_own && connected(link).next().is_some() && !owner.is_some_and(is_there)
     })?;
-    let makers = link.frontends.iter().filter_map(|frontend| name::base_of(frontend.name()));
-    Some(makers.map(|base| Arc::from(base.to_lowercase())).collect())
+    let makers = link.frontends.iter().filter_map(|frontend| Base::of(frontend.name()));
+    Some(makers.map(Arc::from).collect())
+}
+
+/// The list without which [`bereft`] can say nothing of a Service that is gone, while it has not
+/// been read.
+#[must_use]
+pub fn unread_links(world: &World, policy: &Policy, service: &Service) -> Option<Need> {
+    if policy.sku != BalancerSku::Standard || agrees(service) {
+        return None;
+    }
+    unread_of(world, policy, service).map(Need::PrivateLinks)
 }
 
 fn connected(link: &PrivateLinkService) -> impl Iterator<Item = &PrivateEndpointConnection> {

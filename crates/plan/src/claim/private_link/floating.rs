@@ -1,7 +1,7 @@
 //! A public frontend takes a Private Link Service only where none of its rules has floating IP.
 
 use crate::draft::Draft;
-use crate::own::name;
+use crate::own::{name, part};
 use model::ResourceId;
 use model::azure::FrontendAddress;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) enum Floating {
 /// The rule that is in the way.
 pub(super) fn find(draft: &Draft<'_>, frontend: &ResourceId, base: &str) -> Option<Floating> {
     let balancer = frontend.parent().and_then(|id| draft.balancer(&id))?;
-    let found = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(frontend.name()))?;
+    let found = part::named(&balancer.frontends, frontend.name())?;
     if !matches!(found.address, FrontendAddress::Public(_)) {
         return None;
     }

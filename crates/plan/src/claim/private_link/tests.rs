@@ -1,29 +1,23 @@
 //! Tests of Private Link Services: the whole way, from the first read to the last.
 
 use super::*;
-use crate::own::tags;
 use explain::forecast::{Forecast, forecast};
-use fixture::uid;
+use fixture::{in_flight, uid};
 use model::azure::{
-    ConnectionState, LoadBalancer, PrivateEndpointConnection, PrivateLinkRank, Provisioning, Rest,
+    ConnectionState, LoadBalancer, PrivateEndpointConnection, PrivateLinkRank, Provisioning,
 };
 use model::kubernetes::{SERVICE_FINALIZER, Service, Wish};
 use model::plan::{Action, Change, Resource};
 use model::policy::PoolKind;
 use model::report::State;
-use model::world::{InFlight, Kind};
+use model::world::Kind;
 use model::{Policy, World};
 
 const INTERNAL: (&str, &str) = ("azure-load-balancer-internal", "true");
 const ASKED: (&str, &str) = (CREATE, "true");
 
 fn policy() -> Policy {
-    Policy {
-        private_link_group: Group::new("rg"),
-        security_group_name: "".into(),
-        pools: PoolKind::NodeNic,
-        ..fixture::policy()
-    }
+    Policy { pools: PoolKind::NodeNic, ..fixture::bare_policy() }
 }
 
 fn service(n: u8, annotations: &[(&str, &str)]) -> Service {
@@ -33,14 +27,12 @@ fn service(n: u8, annotations: &[(&str, &str)]) -> Service {
 }
 
 fn subnet(name: &str) -> Subnet {
-    Subnet {
-        id: policy().subnet_id(name),
-        etag: None,
-        prefixes: vec!["10.0.0.0/8".parse().expect("a range")],
-        private_link: PrivateLinkPolicy::Enabled,
-        provisioning: Provisioning::Succeeded,
-        rest: Rest::default(),
-    }
+    fixture::subnet(name, "10.0.0.0/8")
+}
+
+fn set_owner(link: &mut PrivateLinkService, owner: &str) {
+    let tags = link.tags.get_or_insert_default();
+    tags.insert("k8s-azure-owner-service".into(), owner.into());
 }
 
 /// A world in which everything has been read.
@@ -255,8 +247,7 @@ fn a_deleted_service_loses_connections_then_it_then_the_frontend_then_the_finali
 fn it_is_written_once_the_deletion_of_its_connection_has_ended() {
     let mut world = programmed(vec![service(1, &[INTERNAL, ASKED])]);
     let connection = links(&world)[0].id.child("privateEndpointConnections", "c");
-    let causes = BTreeSet::from([uid(1)]);
-    let sent = InFlight { attempt: 1, causes, addresses: Arc::default() };
+    let sent = in_flight([uid(1)]);
     world.in_flight.insert(connection.clone(), sent);
     let wait = Wait::Resource { id: connection, until: Until::Gone };
     let waits = |world: &World| {
@@ -671,7 +662,7 @@ fn what_others_are_connected_to_stays_until_the_owner_agrees() {
 #[test]
 fn where_the_owner_is_not_known_the_service_of_the_frontend_is_asked() {
     let mut world = connected(ConnectionState::Connected);
-    tags::set(link(&mut world).tags.get_or_insert_default(), tags::OWNER, "default/gone");
+    set_owner(link(&mut world), "default/gone");
     edit(&mut world, 1, |s| s.wish = Wish::Nothing);
     let way = forecast(&world, &policy());
     assert_eq!(verbs(&way), [""; 0]);
@@ -698,7 +689,7 @@ fn what_others_are_connected_to_stays_when_its_service_is_gone_without_being_rel
     // Another Service goes on with it.
     let mut shared = connected(ConnectionState::Connected);
     let heir = service(2, &[INTERNAL, ASKED]);
-    tags::set(link(&mut shared).tags.get_or_insert_default(), tags::OWNER, "default/web-2");
+    set_owner(link(&mut shared), "default/web-2");
     assert!(found(&shared, &heir).is_some(), "it was the last on it");
     shared.kubernetes.services.insert(heir.uid.clone(), Arc::new(heir));
     assert_eq!(found(&shared, &gone), None);
@@ -716,7 +707,7 @@ fn who_shares_the_frontend_takes_over_by_the_tag() {
         }
         let heir = if late { 3 } else { 2 };
         let name = format!("default/web-{heir}");
-        tags::set(link(&mut world).tags.get_or_insert_default(), tags::OWNER, &name);
+        set_owner(link(&mut world), &name);
         let configured = forecast(&world, &policy());
         assert_eq!(rules(&configured, 1), ["PrivateLinkOwned"], "{second:?}");
         edit(&mut world, 1, |s| {

@@ -6,22 +6,19 @@ use crate::ask::limit::PREFIXES;
 use crate::claim::Refusal;
 use crate::claim::share::{Scarce, Shortage, namespace, namespaces, turns};
 use crate::draft::Draft;
+use crate::own::name::folded;
 use model::ServiceUid;
 use model::azure::SecurityGroup;
-use model::ledger::{Holder, encode};
+use model::ledger::{DESTINATION_BYTES, Holder, encode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Bytes of the ledger: those of a ConfigMap (`MaxSecretSize` of Kubernetes), without what else is
-/// in it. Of a rule that Services share each has its destinations there. The API server takes no
-/// larger one, and then nothing is opened for any Service.
-const LEDGER: usize = (1 << 20) - 1_024;
-
-/// Rules, source prefixes, destination prefixes and bytes of the ledger, in this order.
+/// Rules, source prefixes, destination prefixes and bytes of the ledger, in this order. Of a rule
+/// that Services share each has its destinations in the ledger.
 type Amounts = [usize; 4];
 
-const LIMITS: Amounts = [RULES, PREFIXES, PREFIXES, LEDGER];
+const LIMITS: Amounts = [RULES, PREFIXES, PREFIXES, DESTINATION_BYTES];
 const WORDS: [&str; 4] = ["rules", "source prefixes", "destination prefixes", BYTES];
 const BYTES: &str = "bytes of the ledger";
 
@@ -38,14 +35,14 @@ struct Room<'w, 'd> {
 
 impl<'w, 'd> Room<'w, 'd> {
     fn of(draft: &Draft<'d>, group: &SecurityGroup, wanted: &'w [WantedRule]) -> Self {
-        let names: Vec<String> = wanted.iter().map(|w| w.name.to_lowercase()).collect();
+        let names: Vec<String> = wanted.iter().map(|w| folded(&w.name)).collect();
         let causes: BTreeMap<&str, &WantedRule> =
             names.iter().map(String::as_str).zip(wanted).collect();
         let owners = owners(draft);
         let mut rules = BTreeMap::new();
         let mut scarce = LIMITS.map(Scarce::new);
         for rule in &group.rules {
-            let name = rule.name.to_lowercase();
+            let name = folded(&rule.name);
             let mut users: BTreeMap<Arc<str>, BTreeSet<&Arc<str>>> = BTreeMap::new();
             for destination in &rule.destinations {
                 if let Some(owner) = owners.get(destination) {
@@ -225,7 +222,7 @@ pub(crate) fn admit(
 fn no_more_bytes() -> String {
     format!(
         "the ledger of open destinations has no room for another address of the Service; it has at \
-         most {LEDGER} bytes"
+         most {DESTINATION_BYTES} bytes"
     )
 }
 

@@ -42,8 +42,8 @@ impl DiffTracker {
                 .reduce(|(best, some), (backing, moving)| (best.max(backing), some | moving))
                 .unwrap_or_default();
             let turned = match moving {
-                true => self.moving.insert(Arc::clone(&name)),
-                false => self.moving.remove(&name),
+                true => self.ready.moving.insert(Arc::clone(&name)),
+                false => self.ready.moving.remove(&name),
             };
             if backing == self.backing(&name) && !turned {
                 continue;
@@ -56,8 +56,8 @@ impl DiffTracker {
             again.extend(of_it.map(|(name, _)| name.clone()));
             self.tenancy.stir(Arc::clone(&name));
             match backing {
-                Backing::None => self.backed.remove(&name),
-                Backing::Going | Backing::Lasting => self.backed.insert(name, backing),
+                Backing::None => self.ready.backed.remove(&name),
+                Backing::Going | Backing::Lasting => self.ready.backed.insert(name, backing),
             };
         }
         again
@@ -68,16 +68,18 @@ impl DiffTracker {
         &'a self,
         name: &'a Arc<str>,
     ) -> impl Iterator<Item = (&'a ServiceName, &'a EndpointSlice)> {
-        let title = self.published.get(name).and_then(|published| published.title.as_ref());
-        let owned = title.into_iter().flat_map(move |_| self.slices_of.of(name));
-        let by_hand = title.into_iter().flat_map(|title| self.by_hand.of(title));
-        let slices = owned.chain(by_hand).filter_map(|of| Some((of, &*self.slices.get(of)?.fact)));
+        let title =
+            self.services.published.get(name).and_then(|published| published.title.as_ref());
+        let owned = title.into_iter().flat_map(move |_| self.slices.by_owner.of(name));
+        let by_hand = title.into_iter().flat_map(|title| self.slices.by_hand.of(title));
+        let slices =
+            owned.chain(by_hand).filter_map(|of| Some((of, &*self.slices.taken.get(of)?.fact)));
         slices.filter(move |(_, slice)| title.is_some_and(|title| slice.suits(title)))
     }
 
     /// Who takes the traffic of a gateway service.
     pub(super) fn backing(&self, name: &Arc<str>) -> Backing {
-        self.backed.get(name).copied().unwrap_or_default()
+        self.ready.backed.get(name).copied().unwrap_or_default()
     }
 
     /// Whether an endpoint is on a node that is going.
@@ -120,13 +122,13 @@ impl DiffTracker {
             let mut spots = self.spots(address);
             spots.any(|spot| spot.location == at && spot.services.contains(name))
         };
-        elsewhere || (self.held.contains(name) && !listed(name))
+        elsewhere || (self.services.held.contains(name) && !listed(name))
     }
 
     /// What is said where traffic comes in and no Pod is ready.
     pub(super) fn unserved(&self, name: &Arc<str>) -> Option<Finding> {
-        let inbound = self.published.get(name)?.standing == Standing::Inbound;
-        let unbacked = self.backing(name) == Backing::None && !self.moving.contains(name);
+        let inbound = self.services.published.get(name)?.standing == Standing::Inbound;
+        let unbacked = self.backing(name) == Backing::None && !self.ready.moving.contains(name);
         let message = "no Pod of the Service is ready; connections fail until one is";
         (inbound && unbacked).then(|| NO_BACKENDS.found_with("endpoints", "", message))
     }

@@ -13,6 +13,7 @@
 mod backing;
 mod claims;
 mod egress;
+mod gap;
 mod homes;
 mod links;
 mod number;
@@ -29,6 +30,7 @@ use crate::ask::hold;
 use crate::own::pod_names;
 use backing::Backing;
 use claims::{Claim, Kind, Sources};
+use gap::Gap;
 use homes::Homes;
 use links::Links;
 use model::gateway::{Direction, GatewayService, Locations, ServiceNames};
@@ -48,25 +50,9 @@ use tenancy::Tenancy;
 #[derive(Debug, Default)]
 pub(crate) struct DiffTracker {
     homes: Homes,
-    /// Gateway services that addresses are, or are to be, published for.
-    published: BTreeMap<Arc<str>, Publication>,
-    /// Those of Services by the Services' names.
-    titles: BTreeMap<ServiceName, Arc<str>>,
-    /// Gateway services that are not ours: what they list stays.
-    foreign: BTreeSet<Arc<str>>,
-    slices: BTreeMap<ServiceName, Held<EndpointSlice>>,
-    /// Slices by the gateway services whose addresses they bring.
-    slices_of: Links<Arc<str>>,
-    /// Slices without an owner by the Services that their labels name.
-    by_hand: Links<ServiceName>,
-    /// Gateway services with a Pod that is ready, and how long that is going to last.
-    backed: BTreeMap<Arc<str>, Backing>,
-    /// Those for which a Pod that is ready can only be listed by a later call.
-    moving: BTreeSet<Arc<str>>,
-    /// Gateway services whose new addresses Azure has refused.
-    held: BTreeSet<Arc<str>>,
-    /// Slices by the Pods that they list as not ready.
-    unready: Links<ServiceName>,
+    services: Services,
+    slices: Slices,
+    ready: Ready,
     pods: BTreeMap<ServiceName, Held<Pod>>,
     sources: Sources,
     sides: Sides,
@@ -76,13 +62,42 @@ pub(crate) struct DiffTracker {
     /// Namespaces that have names of egress gateways.
     tenants: egress::Tenants,
     observed: Option<Arc<Locations>>,
-    difference: BTreeSet<IpAddr>,
-    /// Those of them that gateway services are to lose, and which these are.
-    departing: BTreeMap<IpAddr, ServiceNames>,
-    /// Gateway services that are to lose addresses, and how many each.
-    receding: BTreeMap<Arc<str>, usize>,
-    /// Addresses to compare again before the update is over.
-    dirty: BTreeSet<IpAddr>,
+    gap: Gap,
+}
+
+/// Gateway services, by what they mean to addresses.
+#[derive(Debug, Default)]
+struct Services {
+    /// Those that addresses are, or are to be, published for.
+    published: BTreeMap<Arc<str>, Publication>,
+    /// Those of Services by the Services' names.
+    titles: BTreeMap<ServiceName, Arc<str>>,
+    /// Those that are not ours: what they list stays.
+    foreign: BTreeSet<Arc<str>>,
+    /// Those whose new addresses Azure has refused.
+    held: BTreeSet<Arc<str>>,
+}
+
+/// Slices that were taken in, and where they count.
+#[derive(Debug, Default)]
+struct Slices {
+    /// By name.
+    taken: BTreeMap<ServiceName, Held<EndpointSlice>>,
+    /// By the gateway services whose addresses they bring.
+    by_owner: Links<Arc<str>>,
+    /// Those without an owner by the Services that their labels name.
+    by_hand: Links<ServiceName>,
+    /// By the Pods that they list as not ready.
+    unready: Links<ServiceName>,
+}
+
+/// Which gateway services have a Pod that is ready.
+#[derive(Debug, Default)]
+struct Ready {
+    /// Those that have one, and how long that is going to last.
+    backed: BTreeMap<Arc<str>, Backing>,
+    /// Those for which it can only be listed by a later call.
+    moving: BTreeSet<Arc<str>>,
 }
 
 /// How far a gateway service is.
@@ -176,29 +191,29 @@ impl DiffTracker {
         let mut doubted = self.hold(world, policy);
         if shift.moved {
             self.withdraw_all();
-            doubted.extend(self.backed.keys().cloned());
+            doubted.extend(self.ready.backed.keys().cloned());
         }
         let mut moved = self.publish(world, names, uids);
         if let Fact::Known(table) = &world.azure.gateway_locations {
             self.see(table);
         }
-        doubted.extend(moved.names.union(&self.moving).cloned());
+        doubted.extend(moved.names.union(&self.ready.moving).cloned());
         self.take_slices(world, &moved, gated, &shift.turned, doubted);
         moved.names.extend(self.judge_egress(world, &policy.tenancy.egress));
         self.take_pods(world, &moved);
-        for address in std::mem::take(&mut self.dirty) {
+        for address in std::mem::take(&mut self.gap.dirty) {
             self.compare(address, world);
         }
     }
 
     /// Addresses that are not as they are to be.
     pub fn difference(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        self.difference.iter().copied()
+        self.gap.difference.iter().copied()
     }
 
     /// Addresses that a gateway service is to lose at some location.
     pub fn departing(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        self.departing.keys().copied()
+        self.gap.departing.keys().copied()
     }
 
     /// What is to be done about an address, one edit a location.
@@ -207,8 +222,12 @@ impl DiffTracker {
         let mut edits = Vec::new();
         let mut at_home = false;
         for spot in self.spots(address) {
-            let mut after: BTreeSet<Arc<str>> =
-                spot.services.iter().filter(|n| self.foreign.contains(*n)).cloned().collect();
+            let mut after: BTreeSet<Arc<str>> = spot
+                .services
+                .iter()
+                .filter(|n| self.services.foreign.contains(*n))
+                .cloned()
+                .collect();
             if home == Some(spot.location) {
                 at_home = true;
                 after.extend(self.owners(address, spot.location));
@@ -232,7 +251,7 @@ impl DiffTracker {
 
     /// Gateway services for which the table lists addresses that they are not to have.
     pub fn receding(&self) -> impl Iterator<Item = Arc<str>> + '_ {
-        self.receding.keys().cloned()
+        self.gap.receding.keys().cloned()
     }
 
     /// How many addresses the table has at a location.
@@ -243,7 +262,7 @@ impl DiffTracker {
 
     /// Whether the table lists addresses for a gateway service that it is not to have.
     pub fn is_receding(&self, name: &str) -> bool {
-        self.receding.contains_key(name)
+        self.gap.receding.contains_key(name)
     }
 
     /// Whether the table lists an address for a gateway service where it is to be.
@@ -255,7 +274,7 @@ impl DiffTracker {
 
     /// Whether the table lists anything for an address that it is not to have.
     pub fn is_leftover(&self, address: IpAddr) -> bool {
-        self.departing.contains_key(&address)
+        self.gap.departing.contains_key(&address)
     }
 
     fn spots(&self, address: IpAddr) -> impl Iterator<Item = Spot<'_>> {
@@ -293,29 +312,14 @@ impl DiffTracker {
         self.judge(address, world);
         let edits = self.edits(address);
         if edits.is_empty() {
-            self.difference.remove(&address);
+            self.gap.difference.remove(&address);
         } else {
-            self.difference.insert(address);
+            self.gap.difference.insert(address);
         }
         let lost: BTreeSet<Arc<str>> =
             edits.iter().flat_map(|e| e.before.difference(&e.after)).cloned().collect();
-        let before = match lost.is_empty() {
-            true => self.departing.remove(&address),
-            false => {
-                lost.iter().for_each(|name| {
-                    *self.receding.entry(Arc::clone(name)).or_default() += 1;
-                });
-                self.departing.insert(address, self.shared(address, lost))
-            }
-        };
-        for name in before.iter().flat_map(|names| names.iter()) {
-            if let Some(count) = self.receding.get_mut(name) {
-                *count -= 1;
-                if *count == 0 {
-                    self.receding.remove(name);
-                }
-            }
-        }
+        let lost = (!lost.is_empty()).then(|| self.shared(address, lost));
+        self.gap.note_lost(address, lost);
     }
 
     /// The set of names as the table holds it, where it is the same.
@@ -337,12 +341,12 @@ impl DiffTracker {
             let service = world.azure.gateway_services.known().and_then(|all| all.get(name));
             let foreign = service.is_some_and(|service| pod_names::is_foreign(service));
             let stranger = if foreign {
-                self.foreign.insert(Arc::clone(name))
+                self.services.foreign.insert(Arc::clone(name))
             } else {
-                self.foreign.remove(name)
+                self.services.foreign.remove(name)
             };
             if stranger {
-                self.dirty.extend(self.sides.addresses());
+                self.gap.dirty.extend(self.sides.addresses());
             }
             let wanted = uids.get(name).and_then(|uid| world.kubernetes.services.get(uid));
             let wanted = wanted.filter(|s| hold::keeps_balancer(s) && !foreign);
@@ -355,8 +359,8 @@ impl DiffTracker {
             };
             let after = standing.map(|standing| Publication { standing, title });
             let before = match &after {
-                Some(after) => self.published.insert(Arc::clone(name), after.clone()),
-                None => self.published.remove(name),
+                Some(after) => self.services.published.insert(Arc::clone(name), after.clone()),
+                None => self.services.published.remove(name),
             };
             if before == after {
                 continue;
@@ -364,13 +368,13 @@ impl DiffTracker {
             let title = |publication: Option<Publication>| publication.and_then(|p| p.title);
             let (before, after) = (title(before), title(after));
             if let Some(title) = before {
-                if self.titles.get(&title) == Some(name) {
-                    self.titles.remove(&title);
+                if self.services.titles.get(&title) == Some(name) {
+                    self.services.titles.remove(&title);
                 }
                 moved.titles.insert(title);
             }
             if let Some(title) = after {
-                self.titles.insert(title.clone(), Arc::clone(name));
+                self.services.titles.insert(title.clone(), Arc::clone(name));
                 moved.titles.insert(title);
             }
             moved.names.insert(Arc::clone(name));
@@ -383,25 +387,25 @@ impl DiffTracker {
         let table = pod_names::locations_table(policy);
         let holds = world.holds.iter().filter(|(_, hold)| hold.target == table);
         let held = holds.map(|(uid, _)| pod_names::of_service(uid)).collect();
-        let before = std::mem::replace(&mut self.held, held);
-        before.union(&self.held).cloned().collect()
+        let before = std::mem::replace(&mut self.services.held, held);
+        before.union(&self.services.held).cloned().collect()
     }
 
     fn withdraw_all(&mut self) {
-        self.dirty.extend(self.sides.addresses());
+        self.gap.dirty.extend(self.sides.addresses());
         self.sides.withdraw_all();
-        for held in self.slices.values() {
+        for held in self.slices.taken.values() {
             self.sources.free(held.source);
         }
         for held in self.pods.values() {
             self.sources.free(held.source);
         }
-        self.slices.clear();
-        self.slices_of.clear();
-        self.by_hand.clear();
+        self.slices.taken.clear();
+        self.slices.by_owner.clear();
+        self.slices.by_hand.clear();
         self.vouched.clear();
         self.tenancy.forget_endpoints();
-        self.unready.clear();
+        self.slices.unready.clear();
         self.pods.clear();
     }
 
@@ -428,7 +432,7 @@ impl DiffTracker {
 
     fn take_pod(&mut self, name: ServiceName, pod: &Arc<Pod>) {
         let label = pod.egress.clone().unwrap_or_else(|| Arc::from(""));
-        let standing = self.published.get(&label).map(|publication| publication.standing);
+        let standing = self.services.published.get(&label).map(|publication| publication.standing);
         let outbound = standing == Some(Standing::Outbound);
         let published = outbound && pod.is_claimed_for(&label) && self.admits(pod, &label);
         let source = self.sources.open(label, Kind::Pod, &pod.name.namespace, &pod.revision);
@@ -441,14 +445,14 @@ impl DiffTracker {
 
     fn claim(&mut self, address: IpAddr, claim: Claim) {
         self.sides.claim(address, claim);
-        self.dirty.insert(address);
+        self.gap.dirty.insert(address);
     }
 
     fn withdraw(&mut self, source: Number, addresses: impl Iterator<Item = IpAddr>) {
         for address in addresses {
             self.vouched.remove(&(address, source));
             if self.sides.withdraw(address, source) {
-                self.dirty.insert(address);
+                self.gap.dirty.insert(address);
             }
         }
         self.sources.free(source);

@@ -32,7 +32,7 @@ impl DiffTracker {
             let number = self.homes.number(*location);
             for address in before.keys().filter(|a| !after.contains_key(a)) {
                 if self.sides.lose(*address, number) {
-                    self.dirty.insert(*address);
+                    self.gap.dirty.insert(*address);
                 }
             }
         }
@@ -45,7 +45,7 @@ impl DiffTracker {
             for (address, services) in after.iter() {
                 if before.get(address) != Some(services) {
                     self.sides.see(*address, number);
-                    self.dirty.insert(*address);
+                    self.gap.dirty.insert(*address);
                 }
             }
         }

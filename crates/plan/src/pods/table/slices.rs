@@ -29,24 +29,27 @@ impl DiffTracker {
     ) {
         let slices = &world.kubernetes.slices;
         let mut names: BTreeSet<ServiceName> =
-            changed(&self.slices, slices, |a, b| Arc::ptr_eq(&a.fact, b)).into_iter().collect();
+            changed(&self.slices.taken, slices, |a, b| Arc::ptr_eq(&a.fact, b))
+                .into_iter()
+                .collect();
         for owner in &moved.names {
-            names.extend(self.slices_of.of(owner).cloned());
+            names.extend(self.slices.by_owner.of(owner).cloned());
         }
         for title in &moved.titles {
-            names.extend(self.by_hand.of(title).cloned());
+            names.extend(self.slices.by_hand.of(title).cloned());
         }
         for pod in gated {
-            names.extend(self.unready.of(pod).cloned());
+            names.extend(self.slices.unready.of(pod).cloned());
         }
         if !turned.is_empty() {
             let on = |e: &Endpoint| e.node.as_ref().is_some_and(|node| turned.contains(node));
-            let of = self.slices.iter().filter(|(_, held)| held.fact.endpoints.iter().any(on));
+            let of =
+                self.slices.taken.iter().filter(|(_, held)| held.fact.endpoints.iter().any(on));
             names.extend(of.map(|(name, _)| name.clone()));
         }
         let gated = &world.kubernetes.gated_pods;
         for name in names {
-            let held = self.slices.remove(&name);
+            let held = self.slices.taken.remove(&name);
             owners.extend(held.iter().map(|held| Arc::clone(self.sources.owner(held.source))));
             match slices.get(&name) {
                 Some(slice) => {
@@ -58,7 +61,7 @@ impl DiffTracker {
         }
         // Whether Pods that are going take traffic depends on the Service's other slices.
         for name in self.back(owners, gated) {
-            if let Some(held) = self.slices.remove(&name) {
+            if let Some(held) = self.slices.taken.remove(&name) {
                 self.take_slice(name, &Arc::clone(&held.fact), Some(held), gated);
             }
         }
@@ -73,11 +76,11 @@ impl DiffTracker {
             self.tenancy.stir(Arc::clone(&owner));
         }
         match (&held.fact.owner, &held.fact.service) {
-            (None, Some(title)) => self.by_hand.remove(title.clone(), name),
-            _ => self.slices_of.remove(owner, name),
+            (None, Some(title)) => self.slices.by_hand.remove(title.clone(), name),
+            _ => self.slices.by_owner.remove(owner, name),
         }
         for pod in pods_behind(&held.fact) {
-            self.unready.remove(pod, name);
+            self.slices.unready.remove(pod, name);
         }
     }
 
@@ -85,7 +88,7 @@ impl DiffTracker {
     fn owner(&self, slice: &EndpointSlice) -> Arc<str> {
         match (&slice.owner, &slice.service) {
             (Some(uid), _) => pod_names::of_service(uid),
-            (None, Some(title)) => self.titles.get(title).cloned().unwrap_or_default(),
+            (None, Some(title)) => self.services.titles.get(title).cloned().unwrap_or_default(),
             (None, None) => Arc::default(),
         }
     }
@@ -133,17 +136,17 @@ impl DiffTracker {
         }
         match held {
             None => match (&slice.owner, &slice.service) {
-                (None, Some(title)) => self.by_hand.add(title.clone(), &name),
-                _ => self.slices_of.add(owner, &name),
+                (None, Some(title)) => self.slices.by_hand.add(title.clone(), &name),
+                _ => self.slices.by_owner.add(owner, &name),
             },
             Some(held) => {
-                pods_behind(&held.fact).for_each(|pod| self.unready.remove(pod, &name));
+                pods_behind(&held.fact).for_each(|pod| self.slices.unready.remove(pod, &name));
             }
         }
         for pod in pods_behind(slice) {
-            self.unready.add(pod, &name);
+            self.slices.unready.add(pod, &name);
         }
-        self.slices.insert(name, Held { fact: Arc::clone(slice), source });
+        self.slices.taken.insert(name, Held { fact: Arc::clone(slice), source });
     }
 
     /// The addresses that a slice lists for its Service, and where they are to be published if they
@@ -154,7 +157,7 @@ impl DiffTracker {
         owner: &Arc<str>,
         gated: &BTreeMap<ServiceName, Arc<GatedPod>>,
     ) -> Wanted {
-        let publication = self.published.get(owner);
+        let publication = self.services.published.get(owner);
         let own = publication.and_then(|p| Some((p.standing, p.title.as_ref()?)));
         let Some((standing, _)) = own.filter(|(_, title)| slice.suits(title)) else {
             // Who may write slices in one namespace has no word in another.
@@ -197,7 +200,7 @@ impl DiffTracker {
             false => self.vouched.remove(&(address, source)),
         };
         if changed {
-            self.dirty.insert(address);
+            self.gap.dirty.insert(address);
         }
     }
 
@@ -212,13 +215,13 @@ impl DiffTracker {
         if same {
             // Which of several sources is right depends on how old they are.
             if claims.len() > 1 {
-                self.dirty.insert(address);
+                self.gap.dirty.insert(address);
             }
             return;
         }
         let had_any = claims.iter().any(|claim| claim.source == source);
         if had_any && self.sides.withdraw(address, source) {
-            self.dirty.insert(address);
+            self.gap.dirty.insert(address);
         }
         for (_, home) in homes {
             self.claim(address, Claim { source, home: *home });

@@ -1,4 +1,5 @@
 use super::stage::{Stage, ip, node_ip, pod, pod_ip, port, service, uid};
+use fixture::{hold, public_ips_mut};
 use model::azure::{NatGateway, Provisioning, PublicIp, Sku};
 use model::gateway::{DefaultService, Direction, GatewayService, UpdateAction};
 use model::kubernetes::{
@@ -7,7 +8,7 @@ use model::kubernetes::{
 };
 use model::plan::{Action, Change, Edit, KubernetesWrite, Object, Resource};
 use model::report::{State, Wait};
-use model::world::{Fact, Hold};
+use model::world::Fact;
 use model::{Family, NodeName, Protocol, ResourceId, ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -25,9 +26,7 @@ fn leave(stage: &mut Stage, n: u8) {
 /// Changes the public IP of Service 1 behind our back.
 fn edit_ip(stage: &mut Stage, edit: impl FnOnce(&mut PublicIp)) -> ResourceId {
     let id = stage.policy.public_ip_id(&stage.policy.group, &format!("{WEB}-pip"));
-    let all = stage.world.azure.public_ips.get_mut(&stage.policy.group);
-    let ip = all.and_then(Fact::known_mut).and_then(|all| all.get_mut(&id)).expect("known");
-    edit(Arc::make_mut(ip));
+    edit(Arc::make_mut(public_ips_mut(&mut stage.world).get_mut(&id).expect("known")));
     id
 }
 
@@ -129,13 +128,7 @@ fn an_address_is_told_once_nothing_more_is_to_be_written() {
     let waits = &report.services[&uid(1)].waits;
     assert!(matches!(waits[..], [Wait::Writing(_)]), "{waits:?}");
     // Azure refuses that.
-    let hold = Hold {
-        target: plan.changes[0].target.clone(),
-        reason: "refused".into(),
-        code: "BadRequest".into(),
-        until_ms: Some(1),
-        attempt: 1,
-    };
+    let hold = hold(plan.changes[0].target.clone(), "BadRequest");
     stage.world.holds.insert(uid(1), hold);
     assert!(stage.plan().0.is_empty());
     stage.world.holds.clear();
@@ -183,8 +176,7 @@ fn fifty_services_made_together_share_a_registration_and_an_address_call() {
 
 #[test]
 fn a_registration_waits_for_services_that_are_on_their_way() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
+    let mut stage = Stage::asked(1);
     for _ in 0..3 {
         stage.round();
     }
@@ -287,8 +279,7 @@ fn set(stage: &mut Stage, slice: &str, readiness: Readiness) {
 
 #[test]
 fn the_last_pods_that_still_serve_stay_until_another_is_ready() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
+    let mut stage = Stage::asked(1);
     stage.slice("web-a", 1, &[(10, 1)]);
     stage.slice("web-b", 1, &[(11, 2)]);
     stage.settle();
@@ -321,13 +312,7 @@ fn turn(stage: &mut Stage, node: u8, membership: Membership) {
 #[test]
 fn who_is_going_stays_while_azure_refuses_whoever_takes_over() {
     let mut stage = Stage::serving(&[(10, 1)]);
-    let hold = Hold {
-        target: crate::own::pod_names::locations_table(&stage.policy),
-        reason: "refused".into(),
-        code: "BadRequest".into(),
-        until_ms: Some(1),
-        attempt: 1,
-    };
+    let hold = hold(crate::own::pod_names::locations_table(&stage.policy), "BadRequest");
     stage.world.holds.insert(uid(1), hold);
     stage.slice("web-b", 1, &[(11, 2)]);
     turn(&mut stage, 1, Membership::Draining);
@@ -425,10 +410,8 @@ fn public_ips_of_a_standing_egress_gateway_follow_the_config_and_are_mended() {
     assert_eq!(stage.calls, ["PUT team-a", "PUT team-a-pip", "PUT team-a-pip-v6"]);
     let tagged = |ip: &Arc<PublicIp>| ip.tags.as_ref().is_some_and(|t| &*t["team"] == "ops");
     assert!(stage.ips().values().all(tagged));
-    let all = stage.world.azure.public_ips.get_mut(&stage.policy.group);
-    let all = all.and_then(Fact::known_mut).expect("known");
     let id = stage.policy.public_ip_id(&stage.policy.group, "team-a-pip");
-    let failed = all.get_mut(&id).expect("it was made");
+    let failed = public_ips_mut(&mut stage.world).get_mut(&id).expect("it was made");
     Arc::make_mut(failed).provisioning = Provisioning::Failed;
     let (plan, _) = stage.plan();
     let [change] = &plan.changes[..] else { panic!("one change: {plan:#?}") };
@@ -515,9 +498,7 @@ fn a_port_edit_is_one_call() {
 
 #[test]
 fn an_address_that_moves_is_taken_away_before_it_is_added() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.put(service(2));
+    let mut stage = Stage::asked(2);
     stage.slice("a", 1, &[(10, 1), (11, 1)]);
     stage.settle();
     // The address of Service 1's Pod is now that of a Pod of Service 2 on another node.
@@ -534,9 +515,7 @@ fn an_address_that_moves_is_taken_away_before_it_is_added() {
 
 #[test]
 fn of_two_slices_with_one_address_the_newer_is_right() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.put(service(2));
+    let mut stage = Stage::asked(2);
     stage.slice("a", 1, &[(10, 1)]);
     stage.settle();
     stage.slice("b", 2, &[(10, 2)]);
@@ -550,8 +529,7 @@ fn of_two_slices_with_one_address_the_newer_is_right() {
 
 #[test]
 fn two_slices_of_a_service_may_share_an_address() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
+    let mut stage = Stage::asked(1);
     stage.slice("a", 1, &[(10, 1)]);
     stage.slice("b", 1, &[(10, 1)]);
     stage.settle();
@@ -562,8 +540,7 @@ fn two_slices_of_a_service_may_share_an_address() {
 
 #[test]
 fn the_two_level_difference_is_as_small_as_it_can_be() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
+    let mut stage = Stage::asked(1);
     stage.slice("a", 1, &[(10, 1), (11, 1), (20, 2)]);
     stage.settle();
     stage.slice("a", 1, &[(11, 1), (12, 1), (30, 3)]);
@@ -593,8 +570,7 @@ fn the_two_level_difference_is_as_small_as_it_can_be() {
 
 #[test]
 fn a_node_that_is_gone_takes_its_addresses_along() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
+    let mut stage = Stage::asked(1);
     stage.slice("a", 1, &[(10, 1), (20, 2)]);
     stage.settle();
     stage.world.kubernetes.nodes.remove(&NodeName::new("node-1"));
@@ -607,18 +583,10 @@ fn a_node_that_is_gone_takes_its_addresses_along() {
 
 #[test]
 fn refused_addresses_hold_back_additions_and_nothing_else() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.put(service(2));
+    let mut stage = Stage::asked(2);
     stage.slice("a", 1, &[(10, 1)]);
     stage.settle();
-    let hold = Hold {
-        target: crate::own::pod_names::locations_table(&stage.policy),
-        reason: "refused".into(),
-        code: "BadRequest".into(),
-        until_ms: Some(1),
-        attempt: 1,
-    };
+    let hold = hold(crate::own::pod_names::locations_table(&stage.policy), "BadRequest");
     stage.world.holds.insert(uid(1), hold);
     stage.slice("a", 1, &[(11, 2)]);
     stage.slice("b", 2, &[(12, 2)]);
@@ -635,8 +603,7 @@ fn refused_addresses_hold_back_additions_and_nothing_else() {
 
 #[test]
 fn what_a_lost_service_left_is_found_by_its_registration() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
+    let mut stage = Stage::asked(1);
     stage.slice("a", 1, &[(10, 1)]);
     stage.settle();
     stage.world.kubernetes.services.clear();
@@ -654,8 +621,7 @@ fn what_others_have_stays() {
     stage.settle();
     let ours = stage.ips().values().next().expect("it was made");
     let byo = PublicIp { id: id.clone(), ..PublicIp::clone(ours) };
-    let all = stage.world.azure.public_ips.get_mut(&stage.policy.group);
-    all.and_then(Fact::known_mut).expect("known").insert(id, Arc::new(byo));
+    public_ips_mut(&mut stage.world).insert(id, Arc::new(byo));
     leave(&mut stage, 1);
     stage.settle();
     assert_eq!(stage.ips().len(), 1);
@@ -664,8 +630,7 @@ fn what_others_have_stays() {
 
 #[test]
 fn what_others_list_in_the_table_stays() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
+    let mut stage = Stage::asked(1);
     stage.slice("a", 1, &[(10, 1), (11, 1)]);
     stage.settle();
     let theirs: Arc<str> = Arc::from("default-natgw");
@@ -687,9 +652,7 @@ fn what_others_list_in_the_table_stays() {
 #[test]
 fn a_service_of_a_type_that_is_not_known_keeps_its_row_and_its_addresses() {
     use model::gateway::{DefaultService, Direction, GatewayService};
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.settle();
+    let mut stage = Stage::serving(&[]);
     let row = |name: &Arc<str>| GatewayService {
         name: Arc::clone(name),
         direction: Direction::Unknown,
@@ -723,8 +686,7 @@ fn a_public_ip_of_another_sku_is_left_whatever_its_name() {
 
 #[test]
 fn a_public_ip_that_has_no_address_yet_is_waited_for_by_whoever_finds_it() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
+    let mut stage = Stage::asked(1);
     while stage.ips().is_empty() {
         stage.round();
     }
@@ -789,9 +751,7 @@ fn a_pod_is_not_published_before_it_has_the_finalizer() {
 
 #[test]
 fn a_pod_that_a_call_under_way_may_list_is_not_let_go() {
-    let mut stage = Stage::new();
-    stage.put_pod(pod(1, "team-a", 1));
-    stage.settle();
+    let mut stage = Stage::leaving();
     stage.put_pod(pod(2, "team-a", 1));
     stage.round();
     let (calls, _) = stage.ready();
@@ -871,9 +831,7 @@ fn a_pod_that_changes_its_gateway_is_marked_whatever_is_under_way() {
 
 #[test]
 fn the_last_pod_is_let_go_after_the_gateway() {
-    let mut stage = Stage::new();
-    stage.put_pod(pod(1, "team-a", 1));
-    stage.settle();
+    let mut stage = Stage::leaving();
     stage.edit_pod(1, |p| p.phase = PodPhase::Ended);
     while !stage.nats().is_empty() || !stage.ips().is_empty() {
         let pod = stage.world.kubernetes.pods.values().next().expect("it is there");
@@ -929,9 +887,7 @@ fn a_gateway_passes_from_one_pod_to_another_without_a_moment_that_nobody_is_mark
 
 #[test]
 fn a_pod_that_changes_its_address_keeps_its_gateway() {
-    let mut stage = Stage::new();
-    stage.put_pod(pod(1, "team-a", 1));
-    stage.settle();
+    let mut stage = Stage::leaving();
     stage.calls.clear();
     stage.edit_pod(1, |p| p.addresses.clear());
     stage.settle();
@@ -943,8 +899,7 @@ fn a_pod_that_changes_its_address_keeps_its_gateway() {
 
 #[test]
 fn a_pod_may_be_reached_and_leave_at_the_same_address() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
+    let mut stage = Stage::asked(1);
     stage.slice("a", 1, &[(1, 1)]);
     stage.put_pod(pod(1, "team-a", 1));
     stage.settle();
@@ -978,9 +933,7 @@ fn a_pod_on_a_node_with_several_addresses_is_at_one_location() {
 fn services_are_served_while_nat_gateways_are_not_known() {
     let unknown = [Fact::Unknown, Fact::Unreadable("AuthorizationFailed".into())];
     for (unknown, needs) in unknown.into_iter().zip([1, 0]) {
-        let mut stage = Stage::new();
-        stage.put_pod(pod(1, "team-a", 1));
-        stage.settle();
+        let mut stage = Stage::leaving();
         let known = std::mem::replace(&mut stage.world.azure.nat_gateways, unknown);
         stage.planner = crate::Planner::default();
         stage.put(service(1));
@@ -1025,9 +978,7 @@ fn labels_that_cannot_be_names_are_said_and_do_nothing() {
 
 #[test]
 fn a_nat_gateway_that_is_not_ours_is_not_taken() {
-    let mut stage = Stage::new();
-    stage.put_pod(pod(1, "team-a", 1));
-    stage.settle();
+    let mut stage = Stage::leaving();
     let (id, nat) = stage.nats().iter().next().expect("it was made");
     let foreign = NatGateway {
         id: stage.policy.network_id(&stage.policy.group, "natGateways", "shared"),
@@ -1049,9 +1000,7 @@ fn a_nat_gateway_that_is_not_ours_is_not_taken() {
 #[test]
 fn a_nat_gateway_that_a_service_of_others_leads_to_is_not_taken() {
     for name in ["way-out", "shared"] {
-        let mut stage = Stage::new();
-        stage.put_pod(pod(1, "team-a", 1));
-        stage.settle();
+        let mut stage = Stage::leaving();
         let ours = stage.nats().values().next().expect("it was made");
         let id = stage.policy.network_id(&stage.policy.group, "natGateways", "shared");
         let shared = NatGateway { id: id.clone(), ..NatGateway::clone(ours) };
@@ -1082,14 +1031,11 @@ fn a_nat_gateway_that_a_service_of_others_leads_to_is_not_taken() {
 /// Whoever made it for later keeps it: no Pod was marked before it stood.
 #[test]
 fn a_public_ip_that_stands_before_any_pod_is_marked_is_neither_used_nor_deleted() {
-    let mut stage = Stage::new();
-    stage.put_pod(pod(1, "team-a", 1));
-    stage.settle();
+    let mut stage = Stage::leaving();
     let id = stage.policy.public_ip_id(&stage.policy.group, "later-pip");
     let ours = stage.ips().values().next().expect("it was made");
     let theirs = PublicIp { id: id.clone(), ..PublicIp::clone(ours) };
-    let all = stage.world.azure.public_ips.get_mut(&stage.policy.group);
-    all.and_then(Fact::known_mut).expect("known").insert(id.clone(), Arc::new(theirs));
+    public_ips_mut(&mut stage.world).insert(id.clone(), Arc::new(theirs));
     stage.calls.clear();
     stage.put_pod(pod(2, "later", 1));
     stage.settle();
@@ -1106,13 +1052,10 @@ fn a_gateway_set_aside_leaves_others_alone() {
     let mut stage = Stage::new();
     stage.put_pod(pod(1, "team-a", 1));
     stage.put_pod(pod(2, "team-b", 1));
-    let hold = Hold {
-        target: stage.policy.network_id(&stage.policy.group, "natGateways", "team-a"),
-        reason: "refused".into(),
-        code: "QuotaExceeded".into(),
-        until_ms: Some(1),
-        attempt: 1,
-    };
+    let hold = hold(
+        stage.policy.network_id(&stage.policy.group, "natGateways", "team-a"),
+        "QuotaExceeded",
+    );
     stage.world.holds.insert(ServiceUid::new("team-a"), hold);
     for _ in 0..8 {
         stage.round();
@@ -1160,8 +1103,7 @@ fn a_table_larger_than_a_call_is_written_in_several() {
 
 #[test]
 fn public_ip_bodies_have_the_recorded_shape() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
+    let mut stage = Stage::asked(1);
     let (plan, _) = stage.plan();
     let puts = plan.changes.iter().filter_map(|c| match &c.action {
         Action::Put { before: None, after: Resource::PublicIp(ip) } => Some(ip),
@@ -1189,8 +1131,7 @@ fn a_slice_without_an_owner_counts_once_its_service_comes() {
 
 #[test]
 fn nothing_is_registered_while_its_load_balancer_is_written() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
+    let mut stage = Stage::asked(1);
     let balancer = stage.policy.balancer_id(uid(1).as_str());
     let written = loop {
         let changes = stage.round();
@@ -1220,13 +1161,12 @@ fn what_appears_of_the_other_kind_is_seen_at_once() {
     assert!(!stands(&mut stage) && !stands(&mut stage));
     // A public IP that another cluster could have made is this one's once its UID is known.
     let tags = [("k8s-azure-service", "a/b"), ("k8s-azure-cluster-name", "kubernetes")];
-    let tags = tags.into_iter().chain([(crate::own::UID, "cluster")]);
+    let tags = tags.into_iter().chain([("ballast-cluster-uid", "cluster")]);
     let theirs = PublicIp {
         tags: Some(tags.map(|(key, value)| (Arc::from(key), Arc::from(value))).collect()),
         ..fixture::public_ip("kubernetes-b", None)
     };
-    let ips = stage.world.azure.public_ips.get_mut(&stage.policy.group);
-    ips.and_then(Fact::known_mut).expect("known").insert(theirs.id.clone(), Arc::new(theirs));
+    public_ips_mut(&mut stage.world).insert(theirs.id.clone(), Arc::new(theirs));
     assert!(!stands(&mut stage) && !stands(&mut stage));
     stage.world.kubernetes.cluster_uid = Some("cluster".into());
     assert!(stands(&mut stage) && stands(&mut stage));

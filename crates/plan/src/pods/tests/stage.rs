@@ -2,7 +2,7 @@
 
 use crate::Planner;
 use crate::own::pod_names;
-pub(super) use fixture::uid;
+pub(super) use fixture::{container_policy as policy, uid};
 use model::azure::{FrontendAddress, LoadBalancer, NatGateway, PublicIp, Sku};
 use model::gateway::{
     DefaultService, Direction, GatewayService, GatewayServices, Locations, LocationsUpdate,
@@ -15,27 +15,12 @@ use model::kubernetes::{
 use model::plan::{
     Action, Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object, Resource,
 };
-use model::policy::{BalancerSku, Layout, OutboundSnat, PoolKind};
 use model::report::Wait;
 use model::world::{Fact, InFlight, Kind, Labels};
-use model::{
-    Family, Group, NodeName, Plan, Policy, Protocol, Report, ResourceId, ServiceName, World,
-};
+use model::{Family, NodeName, Plan, Policy, Protocol, Report, ResourceId, ServiceName, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
-
-pub(super) fn policy() -> Policy {
-    Policy {
-        private_link_group: Group::new("rg"),
-        security_group_name: "".into(),
-        sku: BalancerSku::Service,
-        layout: Layout::PerService,
-        pools: PoolKind::PodIp,
-        outbound_snat: OutboundSnat::Enabled,
-        ..fixture::policy()
-    }
-}
 
 pub(super) fn ip(text: &str) -> IpAddr {
     text.parse().expect("tests write addresses that parse")
@@ -159,10 +144,24 @@ impl Stage {
         stage
     }
 
+    /// So many Services have come, and nothing is done for them yet.
+    pub fn asked(services: u8) -> Self {
+        let mut stage = Self::new();
+        (1..=services).for_each(|n| stage.put(service(n)));
+        stage
+    }
+
+    /// A Pod leaves through the gateway `team-a`.
+    pub fn leaving() -> Self {
+        let mut stage = Self::new();
+        stage.put_pod(pod(1, "team-a", 1));
+        stage.settle();
+        stage
+    }
+
     /// Service 1 stands, with these endpoints in a slice where there are any.
     pub fn serving(endpoints: &[(u8, u8)]) -> Self {
-        let mut stage = Self::new();
-        stage.put(service(1));
+        let mut stage = Self::asked(1);
         if !endpoints.is_empty() {
             stage.slice("web-a", 1, endpoints);
         }

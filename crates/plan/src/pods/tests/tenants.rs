@@ -26,8 +26,7 @@ fn rules(stage: &mut Stage, n: u8) -> Vec<(&'static str, String, Severity)> {
 
 /// Service 1 of `default` has Pod 10 on node 1, Service 2 of `evil` Pod 20 on node 2.
 fn two_tenants() -> Stage {
-    let mut stage = Stage::new();
-    stage.put(service(1));
+    let mut stage = Stage::asked(1);
     stage.slice("web-a", 1, &[(10, 1)]);
     stage.put(stranger(2));
     strange_slice(&mut stage, "own", 2, &[(20, 2)]);

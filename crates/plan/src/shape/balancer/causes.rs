@@ -1,7 +1,7 @@
 //! On whose account a load balancer is written.
 
 use crate::draft::Draft;
-use crate::own::name;
+use crate::own::Base;
 use crate::own::parts::differing;
 use model::ServiceUid;
 use model::azure::{Frontend, LoadBalancer, Probe, Rule};
@@ -23,11 +23,11 @@ pub(super) fn of(
     let probes = differing(probes, &after.probes);
     let before = parts((frontends.0, rules.0, probes.0));
     let after = parts((frontends.1, rules.1, probes.1));
-    let bases: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let bases: BTreeSet<&Base> = before.keys().chain(after.keys()).collect();
     bases
         .into_iter()
         .filter(|base| before.get(*base) != after.get(*base))
-        .filter_map(|base| draft.owner_of(base).cloned())
+        .filter_map(|base| draft.owner_of(base.as_str()).cloned())
         .collect()
 }
 
@@ -36,21 +36,20 @@ type Lists<'a> = (&'a [Frontend], &'a [Rule], &'a [Probe]);
 
 type Parts<'a> = (Vec<&'a Frontend>, Vec<&'a Rule>, Vec<&'a Probe>);
 
-fn parts((frontends, rules, probes): Lists<'_>) -> BTreeMap<String, Parts<'_>> {
-    let mut parts: BTreeMap<String, Parts<'_>> = BTreeMap::new();
-    let base = |name: &str| name::base_of(name).map(str::to_lowercase);
+fn parts((frontends, rules, probes): Lists<'_>) -> BTreeMap<Base, Parts<'_>> {
+    let mut parts: BTreeMap<Base, Parts<'_>> = BTreeMap::new();
     for frontend in frontends {
-        if let Some(base) = base(&frontend.name) {
+        if let Some(base) = Base::of(&frontend.name) {
             parts.entry(base).or_default().0.push(frontend);
         }
     }
     for rule in rules {
-        if let Some(base) = base(&rule.name) {
+        if let Some(base) = Base::of(&rule.name) {
             parts.entry(base).or_default().1.push(rule);
         }
     }
     for probe in probes {
-        if let Some(base) = base(&probe.name) {
+        if let Some(base) = Base::of(&probe.name) {
             parts.entry(base).or_default().2.push(probe);
         }
     }

@@ -7,7 +7,9 @@ use crate::claim::holder::Address;
 use crate::claim::placement::Assignment;
 use crate::draft::{Draft, Stance, Traces};
 use crate::own::name::{self, is_of};
+use crate::own::part::{Named, place};
 use crate::own::parts::View;
+use crate::own::{Base, Owner};
 use crate::shape::body::Body;
 use crate::standing::frontend;
 use model::ResourceId;
@@ -61,19 +63,20 @@ fn stays(draft: &Draft<'_>, part: &str) -> bool {
 /// Gives back what two Services have at once in the edited body: who had it keeps it, and the
 /// other's parts are as they were, with what they stood on.
 pub(super) fn settle(draft: &mut Draft<'_>, before: View<'_>, after: &mut Body) {
-    let mut undone: BTreeSet<String> = BTreeSet::new();
-    let next = |draft: &Draft<'_>, after: &Body, undone: &BTreeSet<String>| {
+    let mut undone: BTreeSet<Base> = BTreeSet::new();
+    let next = |draft: &Draft<'_>, after: &Body, undone: &BTreeSet<Base>| {
         let then = after.is_edited().then_some(before);
         let mut all = intruders(draft, then, after.view(), undone).into_iter();
         all.find(|base| !undone.contains(base))
     };
     while let Some(base) = next(draft, after, &undone) {
         after.edit(|after| {
-            give_back(&base, &before.rules, &mut after.rules, |r| &r.name);
-            give_back(&base, &before.probes, &mut after.probes, |p| &p.name);
-            give_back(&base, &before.frontends, &mut after.frontends, |f| &f.name);
+            let base = base.as_str();
+            give_back(base, &before.rules, &mut after.rules);
+            give_back(base, &before.probes, &mut after.probes);
+            give_back(base, &before.frontends, &mut after.frontends);
         });
-        if let Some(uid) = draft.owner_of(&base).cloned() {
+        if let Some(uid) = draft.owner_of(base.as_str()).cloned() {
             let id = before.id.clone();
             draft.wait(&uid, Wait::Resource { id, until: Until::Released });
         }
@@ -82,14 +85,11 @@ pub(super) fn settle(draft: &mut Draft<'_>, before: View<'_>, after: &mut Body) 
 }
 
 /// Puts the parts of one Service back as they were, each in its place.
-fn give_back<T: Clone>(base: &str, before: &[T], after: &mut Vec<T>, name: fn(&T) -> &Arc<str>) {
-    let own = |part: &&T| is_of(name(part), base);
+fn give_back<T: Clone + Named>(base: &str, before: &[T], after: &mut Vec<T>) {
+    let own = |part: &&T| is_of(part.name(), base);
     after.retain(|part| !own(&part));
     after.extend(before.iter().filter(own).cloned());
-    after.sort_by_key(|part| {
-        let is_it = |b: &T| name(b).eq_ignore_ascii_case(name(part));
-        before.iter().position(is_it).unwrap_or(before.len())
-    });
+    after.sort_by_key(|part| place(before, part.name()).unwrap_or(before.len()));
 }
 
 /// Services whose new frontend has what another frontend has, whose rule has lost the frontend
@@ -101,9 +101,8 @@ fn intruders(
     draft: &Draft<'_>,
     before: Option<View<'_>>,
     after: View<'_>,
-    undone: &BTreeSet<String>,
-) -> Vec<String> {
-    let base = |part: &str| name::base_of(part).map(str::to_lowercase);
+    undone: &BTreeSet<Base>,
+) -> Vec<Base> {
     let then = before.unwrap_or(after);
     let had = |f: &Frontend| then.frontend(&f.name).is_some_and(|then| is_same(then, f));
     let mut found = Vec::new();
@@ -114,22 +113,22 @@ fn intruders(
         let Some(claimed) = Address::of(one) else { continue };
         let Some(other) = first.insert(claimed, one) else { continue };
         let (new, old) = if had(one) { (other, one) } else { (one, other) };
-        found.extend([base(&new.name), base(&old.name)].into_iter().flatten());
+        found.extend([Base::of(&new.name), Base::of(&old.name)].into_iter().flatten());
     }
     for rule in &after.rules {
         let Some(id) = &rule.frontend else { continue };
         let Some(now) = after.frontend(id.name()) else {
-            found.extend([base(&rule.name), base(id.name())].into_iter().flatten());
+            found.extend([Base::of(&rule.name), Base::of(id.name())].into_iter().flatten());
             continue;
         };
         let Some(before) = before else { continue };
         if before.frontend(id.name()).is_none_or(|then| is_same(now, then)) {
             continue;
         }
-        let given_back = base(&rule.name).is_some_and(|base| undone.contains(&base));
+        let given_back = Base::of(&rule.name).is_some_and(|base| undone.contains(&base));
         let led = before.rule(&rule.name).and_then(|then| then.frontend.as_ref());
         let stands = given_back || (led == Some(id) && stays(draft, &rule.name));
-        found.extend(base(id.name()).filter(|_| stands));
+        found.extend(Base::of(id.name()).filter(|_| stands));
     }
     if before.is_some() {
         found.extend(port_intruders(then, after));
@@ -140,8 +139,8 @@ fn intruders(
 /// Services whose new rule takes all ports of a pool while the rule that has them stays: its
 /// Service leaves the load balancer, or gives the ports up, and cannot yet. A node port is another
 /// matter, see [`drop_lost_ports`].
-fn port_intruders(then: View<'_>, after: View<'_>) -> Vec<String> {
-    let base = |rule: &Rule| name::base_of(&rule.name).map(str::to_lowercase);
+fn port_intruders(then: View<'_>, after: View<'_>) -> Vec<Base> {
+    let base = |rule: &Rule| Base::of(&rule.name);
     let before = then.rules_at(&[ALL_PORTS]);
     let had = |rule: &Rule| {
         let mut before = before.iter();
@@ -169,11 +168,10 @@ fn is_same(one: &Frontend, other: &Frontend) -> bool {
 /// Takes out rules that lead to a node port which is another Service's by now. Azure lets one rule
 /// of a pool have it, and the old rule would lead to the wrong Service.
 pub(super) fn drop_lost_ports(draft: &Draft<'_>, balancer: &mut LoadBalancer) {
-    let mut taken: BTreeMap<(ResourceId, RuleProtocol, u16), BTreeSet<String>> = BTreeMap::new();
+    let mut taken: BTreeMap<(ResourceId, RuleProtocol, u16), BTreeSet<Base>> = BTreeMap::new();
     let place = |rule: &Rule| {
         let pool = pool_taken(rule)?.clone();
-        let base = name::base_of(&rule.name)?.to_lowercase();
-        Some(((pool, rule.protocol, rule.backend_port), base))
+        Some(((pool, rule.protocol, rule.backend_port), Base::of(&rule.name)?))
     };
     for rule in &balancer.rules {
         if let Some((place, base)) = place(rule)
@@ -184,7 +182,7 @@ pub(super) fn drop_lost_ports(draft: &Draft<'_>, balancer: &mut LoadBalancer) {
     }
     balancer.rules.retain(|rule| {
         let Some((place, base)) = place(rule) else { return true };
-        let ours = draft.owner_of(&rule.name).is_some() || draft.is_abandoned(&base);
+        let ours = draft.whose(&rule.name) != Owner::Foreign;
         let lost = taken.get(&place).is_some_and(|by| by.iter().any(|owner| *owner != base));
         !(ours && lost && !is_rightful(draft, rule))
     });
@@ -218,7 +216,7 @@ pub(super) fn drop_inherited(
             continue;
         }
         let rules = before.rules_to(&frontend.name);
-        let ours = |r: &&Rule| draft.owner_of(&r.name).is_some() || draft.is_orphaned(&r.name);
+        let ours = |r: &&Rule| draft.whose(&r.name) != Owner::Foreign;
         if rules.is_empty() || !rules.iter().all(ours) {
             continue;
         }
@@ -228,11 +226,11 @@ pub(super) fn drop_inherited(
                 draft.cases.entry(uid).and_modify(|case| case.traces = Traces::Some);
             }
             None => {
-                gone.insert(frontend.name.to_lowercase());
+                gone.insert(name::folded(&frontend.name));
             }
         }
     }
     if !gone.is_empty() {
-        after.edit(|after| after.frontends.retain(|f| !gone.contains(&f.name.to_lowercase())));
+        after.edit(|after| after.frontends.retain(|f| !gone.contains(&name::folded(&f.name))));
     }
 }

@@ -86,7 +86,7 @@ pub(super) fn say_unreadable(draft: &mut Draft<'_>, sources: &Sources) {
     for need in sources.needs(models) {
         if let Fact::Unreadable(why) = draft.world.azure.answered(&need) {
             let key = need.to_string();
-            draft.findings.push(Finding::note("PoolMembersUnreadable", &key, &why, message));
+            draft.told.findings.push(Finding::note("PoolMembersUnreadable", &key, &why, message));
         }
     }
 }

@@ -149,7 +149,7 @@ pub(super) fn migrate(draft: &mut Draft<'_>, placement: &Placement) {
     }
     for (target, pools) in found {
         // Whatever else changes on the load balancer follows once it has been read again.
-        let causes = draft.changes.remove(&target).map(|c| c.causes).unwrap_or_default();
+        let causes = draft.steps.changes.remove(&target).map(|c| c.causes).unwrap_or_default();
         let action = Action::MigratePools { pools };
         draft.change(Change::new(target, action, causes, Vec::new()));
     }

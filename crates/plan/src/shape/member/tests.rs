@@ -15,12 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 fn policy(pools: PoolKind) -> Policy {
-    Policy {
-        private_link_group: Group::new("rg"),
-        security_group_name: "".into(),
-        pools,
-        ..fixture::policy()
-    }
+    Policy { pools, ..fixture::bare_policy() }
 }
 
 fn uid() -> ServiceUid {
@@ -153,6 +148,13 @@ fn settle(world: &mut World, policy: &Policy) -> Forecast {
     found
 }
 
+/// Machines have joined the pool.
+fn joined_world() -> (Policy, World) {
+    let (policy, mut world) = (policy(PoolKind::NodeNic), world());
+    settle(&mut world, &policy);
+    (policy, world)
+}
+
 fn joined(change: &Change) -> Option<&BTreeSet<ResourceId>> {
     match &change.action {
         Action::Put { after: Resource::PoolMember(m), .. } => Some(&m.configurations[0].pools),
@@ -189,9 +191,7 @@ fn models_join_before_their_instances_once_the_pool_is_there() {
 
 #[test]
 fn an_instance_waits_for_its_model_and_no_service_for_either() {
-    let policy = policy(PoolKind::NodeNic);
-    let mut world = world();
-    settle(&mut world, &policy);
+    let (policy, mut world) = joined_world();
     model(&mut world).configurations[0].pools.clear();
     instance(&mut world, 0).configurations[0].pools.clear();
     let (plan, report) = crate::plan(&world, &policy);
@@ -223,9 +223,7 @@ fn what_cannot_be_written_or_is_on_another_load_balancer_is_left_alone() {
 
 #[test]
 fn excluded_nodes_leave_but_never_the_last_one() {
-    let policy = policy(PoolKind::NodeNic);
-    let mut world = world();
-    settle(&mut world, &policy);
+    let (policy, mut world) = joined_world();
     edit_node(&mut world, 0, |n| n.membership = Membership::Excluded);
     let (plan, _) = crate::plan(&world, &policy);
     let leaves = change(&plan.changes, &vm(0)).expect("it leaves");
@@ -327,9 +325,7 @@ fn control_plane_nodes_join_only_where_the_config_says_so() {
 
 #[test]
 fn a_load_balancer_goes_after_its_members_have_left() {
-    let policy = policy(PoolKind::NodeNic);
-    let mut world = world();
-    settle(&mut world, &policy);
+    let (policy, mut world) = joined_world();
     let service = world.kubernetes.services.get_mut(&uid()).expect("it is there");
     Arc::make_mut(service).wish = Wish::Nothing;
     let (plan, _) = crate::plan(&world, &policy);
@@ -690,9 +686,7 @@ fn a_pool_takes_a_thousand_network_interfaces() {
 
 #[test]
 fn an_address_is_told_once_a_node_has_joined() {
-    let policy = policy(PoolKind::NodeNic);
-    let mut world = world();
-    settle(&mut world, &policy);
+    let (policy, mut world) = joined_world();
     let told = |world: &World| {
         let (plan, report) = crate::plan(world, &policy);
         let waits = report.services[&uid()].waits.clone();

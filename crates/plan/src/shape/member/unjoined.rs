@@ -3,6 +3,7 @@
 
 use super::{Aim, Sources, Target, cards, is_in};
 use crate::draft::Draft;
+use crate::own::part;
 use model::ResourceId;
 use model::azure::LoadBalancer;
 use model::plan::{Action, Change, Resource};
@@ -46,13 +47,13 @@ pub(super) fn find(
 /// were made while NICs were to join the pool, and the cloud config says otherwise by now.
 pub(crate) fn is_filled(draft: &Draft<'_>, balancer: &ResourceId, base: &str) -> bool {
     let Some(view) = draft.view(balancer) else { return false };
-    let put = draft.changes.get(balancer).map(|change| &change.action);
+    let put = draft.steps.changes.get(balancer).map(|change| &change.action);
     let Some(Action::Put { after: Resource::LoadBalancer(after), .. }) = put else { return false };
     let rules = view.rules_of(base).into_iter();
     let mut names = rules.filter_map(|rule| rule.pool.as_ref()).map(ResourceId::name);
     names.any(|name| {
         let holds = |balancer: &LoadBalancer| {
-            let mut own = balancer.pools.iter().filter(|p| p.name.eq_ignore_ascii_case(name));
+            let mut own = balancer.pools.iter().filter(|p| part::is_called(*p, name));
             own.any(|pool| !pool.addresses.is_empty() || !pool.nics.is_empty())
         };
         !holds(view.whole()) && holds(after)

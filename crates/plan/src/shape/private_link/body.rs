@@ -3,9 +3,9 @@
 use super::{Held, Wish, addresses};
 use crate::ask::ProxyProtocol;
 use crate::draft::Draft;
-use crate::own::tags;
+use crate::own::{part, tags};
 use model::azure::{PrivateLinkAddress, PrivateLinkService, Provisioning, Rest};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// One that is not there yet.
@@ -33,12 +33,7 @@ pub(super) fn fill(draft: &Draft<'_>, after: &mut PrivateLinkService, held: &Hel
     if let Some(wish) = &held.wish {
         fill_wish(after, wish);
     }
-    let owner = held.owner.to_string();
-    let more: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::from([
-        (Arc::from(tags::CLUSTER), Arc::clone(&draft.policy.cluster)),
-        (Arc::from(tags::OWNER), Arc::from(owner)),
-    ]);
-    after.tags = tags::merged(after.tags.as_ref(), draft.policy, &more, &[]);
+    after.tags = tags::of_private_link(after.tags.as_ref(), draft.policy, &held.owner);
 }
 
 fn fill_wish(after: &mut PrivateLinkService, wish: &Wish) {
@@ -52,7 +47,7 @@ fn fill_wish(after: &mut PrivateLinkService, wish: &Wish) {
     };
     if shape(&after.addresses) != shape(&wanted) {
         for one in &mut wanted {
-            let there = after.addresses.iter().find(|a| a.name.eq_ignore_ascii_case(&one.name));
+            let there = part::named(&after.addresses, &one.name);
             one.rest = there.map(|a| a.rest.clone()).unwrap_or_default();
         }
         after.addresses = wanted;

@@ -1,33 +1,28 @@
 use crate::check::check;
 use crate::own::tags;
-use crate::shape::stage::{policy, settled, uid, world};
+use crate::shape::stage::{planned, policy, settled, uid, world};
 use crate::tell::kubernetes::ip_lists;
+use fixture::{in_flight, public_ips_mut, security_group_mut, service_mut};
 use model::azure::{Allocation, FrontendAddress, LoadBalancer, Provisioning, PublicIp, Rest, Sku};
-use model::kubernetes::{Custody, Service, ServicePort, Wish};
+use model::kubernetes::{Custody, Service, Wish};
 use model::plan::{Action, Change, Edit, FinalizerPurpose, Resource};
 use model::policy::BalancerSku;
 use model::report::{State, Until, Wait};
-use model::world::{Fact, Hold, InFlight, Need};
+use model::world::{Hold, Need};
 use model::{Family, Group, Policy, ServiceName, World};
 use std::sync::Arc;
 
 /// Public Service number `n`.
 fn public(n: u16) -> Service {
-    let service = fixture::claimed(fixture::service(&[]));
-    let only =
-        ServicePort { port: 80 + n, node_port: Some(30_000 + n), ..service.ports[0].clone() };
-    let name = ServiceName::new("default", format!("web-{n}"));
-    Service { uid: uid(n), name, ports: vec![only], ..service }
+    crate::shape::stage::public(n, "default", &[])
 }
 
 fn set_custody(world: &mut World, n: u16, custody: Custody) {
-    let service = world.kubernetes.services.get_mut(&uid(n)).expect("it is there");
-    Arc::make_mut(service).custody = custody;
+    service_mut(world, &uid(n)).custody = custody;
 }
 
 fn claims(world: &World) -> usize {
-    let (plan, _) = crate::plan(world, &policy());
-    assert_eq!(check(world, &policy(), &plan), []);
+    let (plan, _) = planned(world);
     let claims =
         |edit: &Edit| matches!(edit, Edit::Finalizers { purpose: FinalizerPurpose::Claim, .. });
     plan.writes.iter().filter(|write| claims(&write.edit)).count()
@@ -38,10 +33,11 @@ fn changes(world: &World) -> Vec<Arc<Change>> {
 }
 
 fn edit(world: &mut World, n: u16, edit: impl FnOnce(&mut PublicIp)) {
-    let all = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
     let base = uid(n).base_name();
-    let ips = all.into_iter().flat_map(|all| all.values_mut());
-    let own = ips.into_iter().find(|ip| ip.id.name().contains(&*base)).expect("it has one");
+    let own = public_ips_mut(world)
+        .values_mut()
+        .find(|ip| ip.id.name().contains(&*base))
+        .expect("it has one");
     edit(Arc::make_mut(own));
 }
 
@@ -156,8 +152,7 @@ fn a_service_does_not_wait_for_what_one_of_its_name_has_left() {
 fn a_service_of_another_process_is_not_taken_down_before_all_is_seen() {
     let mut world = settled(world(vec![public(1), public(2)]));
     let all = crate::plan(&world, &policy()).1.services.len();
-    let service = world.kubernetes.services.get_mut(&uid(1)).expect("it is there");
-    Arc::make_mut(service).wish = Wish::Nothing;
+    service_mut(&mut world, &uid(1)).wish = Wish::Nothing;
     let seen = world.clone();
     world.inherited.insert(uid(1));
     let (plan, report) = crate::plan(&world, &policy());
@@ -176,12 +171,9 @@ fn a_status_loses_nothing_before_lists_are_certain() {
     let mut world = settled(world(vec![public(1)]));
     let told = |world: &World| world.kubernetes.services[&uid(1)].ingress.clone();
     assert!(!told(&world).is_empty());
-    let Some(Some(group)) = world.azure.security_group.known_mut() else { panic!("it is known") };
-    Arc::make_mut(group).rules.clear();
-    let balancers = world.azure.balancers.known_mut().expect("they are known");
-    balancers.clear();
-    let ips = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
-    ips.expect("they are known").clear();
+    security_group_mut(&mut world).rules.clear();
+    world.azure.balancers.known_mut().expect("they are known").clear();
+    public_ips_mut(&mut world).clear();
     world.inherited.insert(uid(1));
     let statuses = |world: &World| {
         let writes = crate::plan(world, &policy()).0.writes;
@@ -216,7 +208,7 @@ fn a_service_leaves_a_tag_that_is_written_with_blanks() {
     let mut world = settled(world(vec![public(1), public(2)]));
     let shared = "default/web-2, default/web-1";
     edit(&mut world, 2, |ip| {
-        ip.tags.get_or_insert_default().insert(tags::SERVICE.into(), shared.into());
+        ip.tags.get_or_insert_default().insert("k8s-azure-service".into(), shared.into());
     });
     let all = changes(&world);
     let ips = all.iter().filter_map(|change| match &change.action {
@@ -296,8 +288,7 @@ fn told(world: &World) -> Vec<String> {
 }
 
 fn untell(world: &mut World) {
-    let service = world.kubernetes.services.get_mut(&uid(1)).expect("it is there");
-    Arc::make_mut(service).ingress.clear();
+    service_mut(world, &uid(1)).ingress.clear();
 }
 
 #[test]
@@ -305,8 +296,8 @@ fn who_leaves_a_shared_public_ip_takes_its_label_tag_along() {
     let mut world = settled(world(vec![public(1), public(2)]));
     edit(&mut world, 1, |ip| {
         let tags = ip.tags.get_or_insert_default();
-        tags::set(tags, tags::SERVICE, "default/web-1,default/web-2");
-        tags::set(tags, tags::DNS, "default/web-2");
+        tags.insert("k8s-azure-service".into(), "default/web-1,default/web-2".into());
+        tags.insert("k8s-azure-dns-label-service".into(), "default/web-2".into());
     });
     let changes = changes(&world);
     let [change] = &changes[..] else { panic!("one change: {changes:#?}") };
@@ -325,15 +316,46 @@ fn no_address_is_told_while_azure_works_at_the_load_balancer() {
     assert_eq!(told(&world), Vec::<String>::new());
 }
 
+/// Nothing in Azure says who set a tag.
 #[test]
-fn two_families_are_told_at_once() {
-    let mut cluster = world(Vec::new());
-    for node in cluster.kubernetes.nodes.values_mut() {
+fn a_tag_that_an_annotation_set_goes_with_it_where_that_is_recorded() {
+    let annotations = fixture::service(&[("azure-pip-tags", "Team=net")]).annotations;
+    let cluster = world(vec![Service { annotations, ..public(1) }]);
+    let set = crate::plan(&cluster, &policy()).0.tags;
+    assert!(!set.is_empty(), "it is recorded first");
+    let mut world = settled(cluster);
+    assert!(crate::plan(&world, &policy()).0.tags.is_empty());
+    crate::shape::stage::change(&mut world, public(1));
+    let written = |plan: &model::Plan| {
+        let ips = plan.changes.iter().filter_map(|change| match &change.action {
+            Action::Put { after: Resource::PublicIp(ip), .. } => ip.tags.clone(),
+            _ => None,
+        });
+        ips.collect::<Vec<_>>()
+    };
+    let mut planner = crate::Planner::default();
+    assert_eq!(written(&planner.plan(&world, &policy()).0), [], "nothing says who set it");
+    let ledger = world.kubernetes.ledger.known_mut().expect("it was read");
+    Arc::make_mut(ledger).tags = set;
+    let (plan, _) = planner.plan(&world, &policy());
+    assert_eq!(check(&world, &policy(), &plan), []);
+    let left = written(&plan);
+    let [tags] = &left[..] else { panic!("{plan:#?}") };
+    assert_eq!((model::azure::tag(tags, "team"), tags.len()), (None, 2), "ours stay");
+}
+
+/// A Service of both families on nodes of both, at rest.
+fn dual(service: Service) -> World {
+    let mut world = world(vec![Service { families: vec![Family::V4, Family::V6], ..service }]);
+    for node in world.kubernetes.nodes.values_mut() {
         Arc::make_mut(node).addresses.push("fd00::4".parse().expect("an address"));
     }
-    let both = Service { families: vec![Family::V4, Family::V6], ..public(1) };
-    crate::shape::stage::change(&mut cluster, both);
-    let mut world = settled(cluster);
+    settled(world)
+}
+
+#[test]
+fn two_families_are_told_at_once() {
+    let mut world = dual(public(1));
     untell(&mut world);
     assert_eq!(told(&world).len(), 2);
     edit_balancer(&mut world, |balancer| {
@@ -341,8 +363,7 @@ fn two_families_are_told_at_once() {
         balancer.frontends.retain(|frontend| !frontend.name.ends_with("-IPv6"));
     });
     // Nothing can be written for the second one yet.
-    let all = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
-    let mut ips = all.into_iter().flat_map(|all| all.values_mut());
+    let mut ips = public_ips_mut(&mut world).values_mut();
     let six = ips.find(|ip| ip.family == Family::V6).expect("it has one of IPv6");
     Arc::make_mut(six).provisioning = Provisioning::Busy;
     assert_eq!(told(&world), Vec::<String>::new());
@@ -352,16 +373,9 @@ fn two_families_are_told_at_once() {
 /// notice nothing.
 #[test]
 fn a_public_ip_that_is_made_again_leaves_the_other_family_alone() {
-    let mut cluster = world(Vec::new());
-    for node in cluster.kubernetes.nodes.values_mut() {
-        Arc::make_mut(node).addresses.push("fd00::4".parse().expect("an address"));
-    }
     let annotations = fixture::service(&[("azure-pip-ip-tags", "Use=web")]).annotations;
-    let both = Service { families: vec![Family::V4, Family::V6], annotations, ..public(1) };
-    crate::shape::stage::change(&mut cluster, both);
-    let mut world = settled(cluster);
-    let all = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
-    let mut ips: Vec<_> = all.into_iter().flat_map(|all| all.values_mut()).collect();
+    let mut world = dual(Service { annotations, ..public(1) });
+    let mut ips: Vec<_> = public_ips_mut(&mut world).values_mut().collect();
     ips.retain(|ip| ip.id.name().contains(&*uid(1).base_name()));
     let [four, six] = &mut ips[..] else { panic!("one of each family: {ips:#?}") };
     assert_eq!((four.family, six.family), (Family::V4, Family::V6));
@@ -415,8 +429,7 @@ fn a_frontend_does_not_wait_for_a_dynamic_address() {
     let wait = Wait::Resource { id: id.clone(), until: Until::Ready };
     for (allocation, stands) in [(Allocation::Static, false), (Allocation::Dynamic, true)] {
         let ip = PublicIp { allocation, ..bare.clone() };
-        let all = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
-        all.expect("it was read").insert(id.clone(), Arc::new(ip));
+        public_ips_mut(&mut world).insert(id.clone(), Arc::new(ip));
         let (plan, report) = crate::plan(&world, &basic);
         assert_eq!(check(&world, &basic, &plan), []);
         let put = plan.changes.iter().any(|change| match &change.action {
@@ -437,8 +450,7 @@ fn what_is_not_known_of_a_rule_stays_when_it_is_changed() {
     fields.top.insert("theirs".to_owned(), true.into());
     let theirs = Rest::from(fields);
     edit_balancer(&mut world, |balancer| balancer.rules[0].rest = theirs.clone());
-    let service = world.kubernetes.services.get_mut(&uid(1)).expect("it is there");
-    Arc::make_mut(service).affinity = model::kubernetes::Affinity::ClientIp;
+    service_mut(&mut world, &uid(1)).affinity = model::kubernetes::Affinity::ClientIp;
     let changes = changes(&world);
     let [change] = &changes[..] else { panic!("one change: {changes:#?}") };
     let Action::Put { after: Resource::LoadBalancer(after), .. } = &change.action else {
@@ -452,17 +464,14 @@ fn a_public_ip_goes_after_the_rules_to_its_address() {
     let mut world = settled(world(vec![public(1), public(2)]));
     leave_balancers(&mut world);
     edit_balancer(&mut world, |balancer| balancer.rules.clear());
-    let service = world.kubernetes.services.get_mut(&uid(1)).expect("it is there");
-    Arc::make_mut(service).wish = Wish::Nothing;
+    service_mut(&mut world, &uid(1)).wish = Wish::Nothing;
     let waits = |world: &World| -> Vec<usize> {
         let changes = changes(world);
         let deleted = changes.iter().filter(|c| matches!(c.action, Action::Delete { .. }));
         deleted.map(|change| change.waits.len()).collect()
     };
     assert_eq!(waits(&world), [1], "the security group comes first");
-    for group in world.azure.security_group.known_mut().into_iter().flatten() {
-        Arc::make_mut(group).rules.clear();
-    }
+    security_group_mut(&mut world).rules.clear();
     assert_eq!(waits(&world), [0]);
 }
 
@@ -488,9 +497,7 @@ fn the_public_ip_of_a_service_that_is_gone_waits_for_what_may_open_its_address()
     world.abandoned.insert("default/web-1".into());
     world.abandoned.insert(uid(1).base_name().to_lowercase().into());
     leave_balancers(&mut world);
-    for group in world.azure.security_group.known_mut().into_iter().flatten() {
-        Arc::make_mut(group).rules.clear();
-    }
+    security_group_mut(&mut world).rules.clear();
     let waits = |world: &World| -> Vec<usize> {
         let name = format!("kubernetes-{}", uid(1).base_name());
         let changes = changes(world);
@@ -498,8 +505,7 @@ fn the_public_ip_of_a_service_that_is_gone_waits_for_what_may_open_its_address()
         gone.map(|change| change.waits.len()).collect()
     };
     assert_eq!(waits(&world), [0]);
-    let causes = [uid(1)].into();
-    let flight = InFlight { attempt: 1, causes, addresses: Arc::default() };
+    let flight = in_flight([uid(1)]);
     world.in_flight.insert(policy().security_group_id(), flight);
     assert_eq!(waits(&world), [1]);
 }

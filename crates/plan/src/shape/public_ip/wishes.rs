@@ -9,11 +9,19 @@ use model::Policy;
 use model::azure::PublicIp;
 use model::policy::IpTagChange;
 use model::report::Finding;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Writes what the Service that holds a public IP first wants on it. Of a public IP that is not
 /// this cluster's only the label is written, and never removed: whose label it is cannot be known.
-pub(super) fn write(policy: &Policy, intent: &Intent, ip: &mut PublicIp, whose: Whose) {
+/// Of the tags that annotations have set, those go that are wanted no more.
+pub(super) fn write(
+    policy: &Policy,
+    intent: &Intent,
+    ip: &mut PublicIp,
+    whose: Whose,
+    set: Option<&BTreeSet<Arc<str>>>,
+) {
     let managed = match whose {
         Whose::Ours => true,
         Whose::Unmarked => false,
@@ -36,15 +44,15 @@ pub(super) fn write(policy: &Policy, intent: &Intent, ip: &mut PublicIp, whose: 
                 ip.dns_label = Some(Arc::clone(label));
             }
             if managed {
-                let key = intent.name.to_string();
-                tags::set(ip.tags.get_or_insert_default(), tags::DNS, &key);
+                tags::set_dns_owner(ip, &intent.name);
             }
         }
     }
     if managed {
-        let own = [tags::SERVICE, tags::CLUSTER, tags::DNS];
-        ip.tags.iter_mut().for_each(tags::renew);
-        ip.tags = tags::merged(ip.tags.as_ref(), policy, &options.tags, &own);
+        ip.tags = tags::wished(ip.tags.as_ref(), policy, &options.tags);
+        if let (Some(there), Some(set)) = (&mut ip.tags, set) {
+            there.retain(|key, _| !tags::is_outlived(key, set, policy, &options.tags));
+        }
     }
 }
 

@@ -182,7 +182,7 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
     kept.keep_all(told);
     for case in cases {
         let shown = case.service.ingress.iter().filter_map(|i| i.ip.clone());
-        let shown = shown.filter(|ip| !draft.is_withheld(&case.service.uid, ip));
+        let shown = shown.filter(|ip| !draft.claims.is_withheld(&case.service.uid, ip));
         let mut addresses: BTreeSet<Arc<str>> = shown.collect();
         let mut led_to = Vec::new();
         for (id, seats) in &placement.balancers {

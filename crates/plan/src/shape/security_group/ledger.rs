@@ -9,7 +9,7 @@ use crate::claim::placement::Placement;
 use crate::claim::security_group::{WantedRule, holder};
 use crate::draft::Draft;
 use crate::own::security_rule::is_managed;
-use crate::own::{self, Whose};
+use crate::own::{self, Whose, part};
 use crate::standing::frontend;
 use model::ServiceUid;
 use model::azure::{Provisioning, PublicIp, SecurityGroup, SecurityRule};
@@ -39,7 +39,7 @@ pub(super) fn read<'d>(draft: &mut Draft<'d>) -> Option<&'d Ledger> {
             let message = "the ledger of open destinations cannot be read ({value}); correct it, \
                            or delete it: it is then made again from what stands";
             let finding = Finding::refusal("LedgerUnreadable", "ConfigMap", why, message);
-            draft.findings.push(finding);
+            draft.told.findings.push(finding);
             let wants = |uid: &&ServiceUid| draft.cases[*uid].intent().is_some();
             let uids: Vec<ServiceUid> = draft.cases.keys().filter(wants).cloned().collect();
             uids.iter().for_each(|uid| draft.wait(uid, Wait::Ledger));
@@ -135,8 +135,7 @@ impl<'d> Book<'d> {
         let mut waiting = BTreeSet::new();
         let mut admitted = Vec::new();
         for mut rule in wanted {
-            let same = |r: &&SecurityRule| r.name.eq_ignore_ascii_case(&rule.name);
-            let open = there.rules.iter().find(same).map(|r| &r.destinations);
+            let open = part::named(&there.rules, &rule.name).map(|r| &r.destinations);
             rule.causes.retain(|uid, _| draft.cases[uid].intent().is_some());
             for (uid, destinations) in &mut rule.causes {
                 destinations.retain(|destination| {
@@ -250,7 +249,7 @@ pub(crate) fn has_open(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
     let Some(ledger) = draft.world.kubernetes.ledger.known() else { return false };
     let Some(Some(group)) = draft.world.azure.security_group.known() else { return false };
     // Where there is none yet, what is about to be recorded.
-    let made = draft.ledger.as_ref().filter(|_| ledger.is_absent());
+    let made = draft.steps.ledger.as_ref().filter(|_| ledger.is_absent());
     let recorded = made.map_or(&ledger.destinations, |write| &write.destinations);
     let own = Holder::Service(uid.clone());
     let held: BTreeMap<IpAddr, Vec<&Holder>> = recorded

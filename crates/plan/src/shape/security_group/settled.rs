@@ -5,6 +5,7 @@ use super::ledger::Book;
 use super::wanted::Wanted;
 use crate::claim::security_group::WantedRule;
 use crate::draft::Draft;
+use crate::own::name::folded;
 use crate::own::security_rule::is_managed;
 use model::azure::{Provisioning, SecurityGroup, SecurityRule};
 use model::ledger::Ledger;
@@ -62,12 +63,12 @@ fn is_settled(
     book: &Book<'_>,
     (wanted, kept): (&[WantedRule], &Kept),
 ) -> bool {
-    let named = wanted.iter().map(|wanted| (wanted.name.to_lowercase(), wanted));
+    let named = wanted.iter().map(|wanted| (folded(&wanted.name), wanted));
     let mut missing: BTreeMap<String, &WantedRule> = named.collect();
     let mut stands = |rule: &SecurityRule| {
         let stays =
             |destination: &Arc<str>| !book.is_ours(destination) || kept.has(rule, destination);
-        match missing.remove(&rule.name.to_lowercase()) {
+        match missing.remove(&folded(&rule.name)) {
             Some(wanted) => {
                 let mut more = rule.destinations.difference(&wanted.destinations);
                 is_as_wanted(rule, wanted) && more.all(stays)

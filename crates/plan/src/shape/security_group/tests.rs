@@ -1,15 +1,16 @@
 //! What opens when.
 
 use crate::check::check;
-use crate::shape::stage::{ADDRESS, PINNED, balancer, change, internal, policy, settled};
+use crate::shape::stage::{ADDRESS, PINNED, balancer, change, internal, planned, policy, settled};
 use crate::shape::stage::{uid, world};
 use explain::forecast::settle;
-use model::azure::{PublicIp, Rest, SecurityRule, Tags};
+use fixture::{in_flight, public_ips_mut, security_group_mut};
+use model::azure::{PublicIp, Rest, SecurityGroup, SecurityRule, Tags};
 use model::kubernetes::{Deletion, Node, NodeRole, Service, Wish};
 use model::plan::{Action, Edit, Resource};
 use model::policy::{ControlPlane, PoolKind};
 use model::report::Severity;
-use model::world::{Fact, Hold, InFlight};
+use model::world::{Fact, Hold};
 use model::{Family, NodeName, Policy, World};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -21,22 +22,22 @@ fn closed(n: u16, port: u16, more: &[(&str, &str)]) -> Service {
     internal(n, port, &[&some, more].concat())
 }
 
+fn group(world: &World) -> &SecurityGroup {
+    world.azure.security_group.known().expect("read").as_ref().expect("there")
+}
+
 /// Ports that rules of the security group lead to.
 fn open(world: &World) -> BTreeSet<Arc<str>> {
-    let group = world.azure.security_group.known().expect("read").as_ref().expect("there");
-    group.rules.iter().flat_map(|rule| rule.ports.clone()).collect()
+    group(world).rules.iter().flat_map(|rule| rule.ports.clone()).collect()
 }
 
 /// Its rules stand already, so that nothing else has to come first.
 #[test]
 fn nothing_opens_for_a_service_without_our_finalizer() {
     let mut world = settled(world(vec![closed(1, 80, &[]), closed(2, 82, &[])]));
-    for group in world.azure.security_group.known_mut().into_iter().flatten() {
-        Arc::make_mut(group).rules.retain(|rule| !rule.ports.contains("82"));
-    }
+    security_group_mut(&mut world).rules.retain(|rule| !rule.ports.contains("82"));
     change(&mut world, Service { finalizers: Vec::new(), ..closed(2, 82, &[]) });
-    let (plan, _) = crate::plan(&world, &policy());
-    assert_eq!(check(&world, &policy(), &plan), []);
+    let (plan, _) = planned(&world);
     assert_eq!((plan.changes.len(), plan.writes.len()), (0, 1), "the finalizer comes first");
     assert_eq!(open(&settled(world)), ["80", "82"].map(Arc::from).into());
 }
@@ -46,9 +47,7 @@ fn nothing_opens_for_a_service_without_our_finalizer() {
 fn others_tags_stay_where_the_config_has_none() {
     let mut world = settled(world(vec![closed(1, 80, &[])]));
     let others: Tags = [("team".into(), "net".into())].into();
-    for group in world.azure.security_group.known_mut().into_iter().flatten() {
-        Arc::make_mut(group).tags = Some(others.clone());
-    }
+    security_group_mut(&mut world).tags = Some(others.clone());
     for balancer in world.azure.balancers.known_mut().into_iter().flat_map(|all| all.values_mut()) {
         Arc::make_mut(balancer).tags = Some(others.clone());
     }
@@ -64,8 +63,7 @@ const NO_FLOAT: (&str, &str) = ("azure-disable-load-balancer-floating-ip", "true
 
 /// Protocol, destinations and ports of the rules that deny.
 fn denied(world: &World) -> Vec<String> {
-    let group = world.azure.security_group.known().expect("read").as_ref().expect("there");
-    let denied = group.rules.iter().filter(|rule| rule.access == model::azure::Access::Deny);
+    let denied = group(world).rules.iter().filter(|rule| rule.access == model::azure::Access::Deny);
     let join =
         |set: &BTreeSet<Arc<str>>| set.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(",");
     let text =
@@ -105,9 +103,12 @@ fn nodes_of_the_control_plane_are_open_where_pools_have_them() {
     for (exclude_control_plane, pools, wanted) in cases {
         let policy = Policy { exclude_control_plane, pools, ..policy() };
         let (world, _) = settle(world.clone(), &policy);
-        let group = world.azure.security_group.known().expect("read").as_ref().expect("there");
-        let open: BTreeSet<&str> =
-            group.rules.iter().flat_map(|rule| &rule.destinations).map(AsRef::as_ref).collect();
+        let open: BTreeSet<&str> = group(&world)
+            .rules
+            .iter()
+            .flat_map(|rule| &rule.destinations)
+            .map(AsRef::as_ref)
+            .collect();
         assert_eq!(open, wanted.into_iter().collect(), "{exclude_control_plane:?} {pools:?}");
     }
 }
@@ -116,8 +117,7 @@ fn bring(world: &mut World, name: &str, address: &str) {
     let address: IpAddr = address.parse().expect("an address");
     let base = fixture::public_ip(name, Some(address));
     let ip = PublicIp { tags: None, user: None, family: Family::of(address), ..base };
-    let all = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
-    all.expect("read").insert(ip.id.clone(), Arc::new(ip));
+    public_ips_mut(world).insert(ip.id.clone(), Arc::new(ip));
 }
 
 /// The frontend of its only family is to be that of its IPv4 address, and still has the IPv6 one.
@@ -137,8 +137,7 @@ fn a_service_that_becomes_dual_stack_opens_no_address_in_rules_of_the_other_fami
     let pips = [("azure-pip-name", "four"), ("azure-pip-name-ipv6", "six")];
     let dual = [&pips[..], &[(range, "10.0.0.0/8,2001:db8::/32")]].concat();
     change(&mut world, public(&[Family::V6, Family::V4], &dual));
-    let (plan, _) = crate::plan(&world, &policy());
-    assert_eq!(check(&world, &policy(), &plan), []);
+    let (plan, _) = planned(&world);
     let group = plan.changes.iter().find_map(|change| match &change.action {
         Action::Put { after: Resource::SecurityGroup(group), .. } => Some(Arc::clone(group)),
         _ => None,
@@ -171,16 +170,12 @@ fn a_deny_rule_denies_all_of_an_address_that_only_others_were_on() {
 #[test]
 fn a_security_group_that_failed_is_written_again() {
     let mut world = settled(world(vec![closed(1, 80, &[])]));
-    for group in world.azure.security_group.known_mut().into_iter().flatten() {
-        Arc::make_mut(group).provisioning = model::azure::Provisioning::Failed;
-    }
+    security_group_mut(&mut world).provisioning = model::azure::Provisioning::Failed;
     let (plan, _) = crate::plan(&world, &policy());
     assert_eq!(plan.changes.len(), 1, "{plan:#?}");
     assert_eq!(check(&world, &policy(), &plan), []);
     world.kubernetes.services.clear();
-    for group in world.azure.security_group.known_mut().into_iter().flatten() {
-        Arc::make_mut(group).rules.clear();
-    }
+    security_group_mut(&mut world).rules.clear();
     world.kubernetes.ledger = Fact::Known(Arc::default());
     let (plan, _) = crate::plan(&world, &policy());
     let touched = plan.changes.iter().any(|c| c.target == policy().security_group_id());
@@ -197,12 +192,10 @@ fn a_security_group_that_failed_to_close_is_written_again() {
     for (provisioning, writes) in
         [(failed, (1, 0)), (model::azure::Provisioning::Succeeded, (0, 1))]
     {
-        for group in world.azure.security_group.known_mut().into_iter().flatten() {
-            let group = Arc::make_mut(group);
-            group.rules.clear();
-            group.provisioning = provisioning;
-            group.etag = Some(model::Etag::new("written since"));
-        }
+        let group = security_group_mut(&mut world);
+        group.rules.clear();
+        group.provisioning = provisioning;
+        group.etag = Some(model::Etag::new("written since"));
         assert_eq!(world.kubernetes.ledger, ledger);
         let (plan, _) = crate::plan(&world, &policy());
         let group = policy().security_group_id();
@@ -242,16 +235,13 @@ fn a_service_that_shares_its_address_keeps_its_finalizer_until_its_own_ports_are
         writes.any(|edit| matches!(edit, Edit::Finalizers { .. }))
     };
     assert!(!release(&world));
-    for group in world.azure.security_group.known_mut().into_iter().flatten() {
-        Arc::make_mut(group).rules.retain(|rule| !rule.ports.contains("82"));
-    }
+    security_group_mut(&mut world).rules.retain(|rule| !rule.ports.contains("82"));
     assert!(release(&world), "nothing of its own is open");
 }
 
 /// Ports that are open at an address.
 fn open_at(world: &World, address: &str) -> Vec<String> {
-    let group = world.azure.security_group.known().expect("read").as_ref().expect("there");
-    let there = group.rules.iter().filter(|rule| rule.destinations.contains(address));
+    let there = group(world).rules.iter().filter(|rule| rule.destinations.contains(address));
     let mut ports: Vec<String> = there.flat_map(|r| &r.ports).map(ToString::to_string).collect();
     ports.sort_unstable();
     ports
@@ -261,13 +251,11 @@ fn open_at(world: &World, address: &str) -> Vec<String> {
 #[test]
 fn no_rule_that_denies_all_of_the_nodes_stays() {
     let mut world = settled(world(vec![closed(1, 80, &[DENY, NO_FLOAT])]));
-    for group in world.azure.security_group.known_mut().into_iter().flatten() {
-        for rule in &mut Arc::make_mut(group).rules {
-            if rule.access == model::azure::Access::Deny {
-                rule.name = crate::own::name::deny_rule(Family::V4).into();
-                rule.protocol = "*".into();
-                rule.ports = BTreeSet::from(["*".into()]);
-            }
+    for rule in &mut security_group_mut(&mut world).rules {
+        if rule.access == model::azure::Access::Deny {
+            rule.name = crate::own::name::deny_rule(Family::V4).into();
+            rule.protocol = "*".into();
+            rule.ports = BTreeSet::from(["*".into()]);
         }
     }
     let timeout = ("azure-load-balancer-tcp-idle-timeout", "1");
@@ -279,9 +267,7 @@ fn no_rule_that_denies_all_of_the_nodes_stays() {
 #[test]
 fn a_rule_goes_on_with_another_address_and_fields_that_we_do_not_know() {
     let mut world = settled(world(vec![closed(1, 80, &[])]));
-    let fact = &mut world.azure.security_group;
-    let group = fact.known_mut().and_then(Option::as_mut).expect("there");
-    let rule = &mut Arc::make_mut(group).rules[0];
+    let rule = &mut security_group_mut(&mut world).rules[0];
     let mut fields = rule.rest.unpack();
     fields.top.insert("theirs".to_owned(), true.into());
     let theirs = Rest::from(fields);
@@ -289,8 +275,7 @@ fn a_rule_goes_on_with_another_address_and_fields_that_we_do_not_know() {
     let before = rule.clone();
     change(&mut world, closed(1, 80, &[(PINNED, "10.224.9.10")]));
     let world = settled(world);
-    let Fact::Known(Some(group)) = &world.azure.security_group else { panic!("it was there") };
-    let [rule] = &group.rules[..] else { panic!("{:#?}", group.rules) };
+    let [rule] = &group(&world).rules[..] else { panic!("{:#?}", group(&world).rules) };
     assert_eq!((&rule.name, rule.priority, &rule.rest), (&before.name, before.priority, &theirs));
     assert_eq!(rule.destinations, [Arc::from("10.224.9.10")].into());
 }
@@ -416,8 +401,7 @@ fn steady(world: World) -> World {
 }
 
 fn led_to(world: &World) -> Vec<String> {
-    let group = world.azure.security_group.known().expect("read").as_ref().expect("there");
-    group.rules.iter().flat_map(|r| &r.destinations).map(ToString::to_string).collect()
+    group(world).rules.iter().flat_map(|r| &r.destinations).map(ToString::to_string).collect()
 }
 
 fn members(world: &World) -> Vec<String> {
@@ -457,20 +441,16 @@ fn rules_of_a_service_that_azure_refuses_are_left_alone() {
 #[test]
 fn a_frontend_stays_until_the_write_that_opens_its_address_has_ended() {
     let mut world = settled(world(vec![closed(1, 80, &[]), closed(2, 82, &[])]));
-    for group in world.azure.security_group.known_mut().into_iter().flatten() {
-        Arc::make_mut(group).rules.retain(|rule| !rule.ports.contains("82"));
-    }
+    security_group_mut(&mut world).rules.retain(|rule| !rule.ports.contains("82"));
     let leaving = Service { wish: Wish::Nothing, ..closed(2, 82, &[]) };
     change(&mut world, Service { deletion: Deletion::Requested, ..leaving });
     let targets = |world: &World| -> Vec<String> {
-        let (plan, _) = crate::plan(world, &policy());
-        assert_eq!(check(world, &policy(), &plan), []);
+        let (plan, _) = planned(world);
         plan.changes.iter().map(|change| change.target.name().to_owned()).collect()
     };
     assert_eq!(targets(&world), ["kubernetes-internal"]);
     let id = policy().security_group_id();
-    let flight =
-        |n| InFlight { attempt: 1, causes: BTreeSet::from([uid(n)]), addresses: Arc::default() };
+    let flight = |n| in_flight([uid(n)]);
     world.in_flight.insert(id.clone(), flight(1));
     assert_eq!(targets(&world), ["kubernetes-internal"], "it opens others");
     world.in_flight.insert(id, flight(2));
@@ -489,10 +469,25 @@ fn what_comes_back_before_it_is_closed_stays_open() {
         balancer.rules.clear();
     }
     change(&mut world, Service { ingress: Vec::new(), ..closed(1, 80, &[]) });
-    let (plan, _) = crate::plan(&world, &policy());
-    assert_eq!(check(&world, &policy(), &plan), []);
+    let (plan, _) = planned(&world);
     let targets: Vec<&str> = plan.changes.iter().map(|change| change.target.name()).collect();
     assert_eq!(targets, ["kubernetes-internal"], "its address is on the way");
+}
+
+/// What is open for a Service that leaves is closed before another gets its address, also where the
+/// ports are the same: the sources are not.
+#[test]
+fn an_address_is_closed_before_another_service_gets_it() {
+    let mut world = settled(world(vec![closed(1, 80, &[])]));
+    change(&mut world, Service { wish: Wish::Nothing, ..closed(1, 80, &[]) });
+    change(
+        &mut world,
+        internal(2, 80, &[(PINNED, ADDRESS), ("azure-allowed-ip-ranges", "10.8.0.0/16")]),
+    );
+    let (plan, _) = crate::plan(&world, &policy());
+    assert_eq!(check(&world, &policy(), &plan), []);
+    let [closing] = &plan.changes[..] else { panic!("{:?}", plan.changes) };
+    assert_eq!(closing.target, policy().security_group_id());
 }
 
 /// Until such a write has ended the Service is not told an address that it closes.
@@ -501,17 +496,12 @@ fn a_write_that_closes_an_address_is_on_its_services_account() {
     let mut world = settled(world(vec![closed(1, 80, &[])]));
     let gone = Service { wish: Wish::Nothing, ingress: Vec::new(), ..closed(1, 80, &[]) };
     change(&mut world, gone);
-    let (plan, _) = crate::plan(&world, &policy());
-    assert_eq!(check(&world, &policy(), &plan), []);
+    let (plan, _) = planned(&world);
     let [closing] = &plan.changes[..] else { panic!("{:?}", plan.changes) };
     assert_eq!(closing.target, policy().security_group_id());
     assert_eq!(closing.causes, BTreeSet::from([uid(1)]));
-    world.in_flight.insert(
-        closing.target.clone(),
-        InFlight { attempt: 1, causes: closing.causes.clone(), addresses: Arc::default() },
-    );
+    world.in_flight.insert(closing.target.clone(), in_flight(closing.causes.clone()));
     change(&mut world, Service { ingress: Vec::new(), ..closed(1, 80, &[]) });
-    let (plan, _) = crate::plan(&world, &policy());
-    assert_eq!(check(&world, &policy(), &plan), []);
+    let (plan, _) = planned(&world);
     assert_eq!(plan.writes, [], "its address is told once it is open");
 }

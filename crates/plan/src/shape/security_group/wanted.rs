@@ -8,6 +8,7 @@ use crate::claim::security_group::{Shape, WantedRule};
 use crate::draft::{Draft, Stance};
 use crate::own::finalizer::is_claimed;
 use crate::own::name::pool_of;
+use crate::own::part;
 use crate::standing::pool::kind;
 use model::azure::Access;
 use model::policy::PoolKind;
@@ -29,7 +30,7 @@ fn node_addresses(
         let name = pool_of(draft.policy, intent, family);
         let balancer = draft.balancer(id);
         let pools = balancer.into_iter().flat_map(|b| &b.pools);
-        let own = pools.filter(|p| p.name.eq_ignore_ascii_case(&name));
+        let own = pools.filter(|p| part::is_called(*p, &name));
         let let_go = balancer.map(|b| pool::let_go(draft, b)).unwrap_or_default();
         let held = own.flat_map(|p| &p.addresses).map(|a| a.address);
         found.extend(held.filter(|address| !let_go.contains(address)));

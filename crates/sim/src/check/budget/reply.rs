@@ -4,6 +4,10 @@ use super::{Call, End, Heard, Purpose, quotas};
 use arm::{Method, Reply};
 use serde_json::Value;
 
+/// How long what Azure says is running is left alone where it asks for no pause: what `arm` keeps
+/// to (`FIRST_POLL_MS`). Azure's own clients wait longer.
+pub(super) const UNASKED_MS: u64 = 1_000;
+
 /// What a reply of Azure's says.
 pub(super) fn heard(call: &Call, reply: &Reply) -> Heard {
     let body = reply.body.as_ref();
@@ -31,7 +35,7 @@ pub(super) fn heard(call: &Call, reply: &Reply) -> Heard {
     };
     let status = body.map_or("", |body| body["status"].as_str().unwrap_or(""));
     let undone = matches!(status, "Failed" | "Canceled");
-    let poll_ms = reply.retry_after_ms.unwrap_or(0);
+    let poll_ms = reply.retry_after_ms.unwrap_or(UNASKED_MS);
     Heard { end, wait_ms, quota, poll_ms, stale: reply.status == 412, undone }
 }
 
@@ -62,6 +66,27 @@ fn seconds_in(message: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::seen::Seen;
+    use serde_json::json;
+
+    #[test]
+    fn what_runs_is_left_alone_whether_or_not_azure_asks_for_it() {
+        let correlation = String::new();
+        let (target, path, about) = (String::new(), String::new(), String::new());
+        let (purpose, method, sent_ms) = (Purpose::Follow, Method::Get, 0);
+        let (term, inputs, writes, news, version) = (0, 0, 0, 0, None);
+        let seen = Seen { term, inputs, writes, news, version };
+        let call = Call { target, path, correlation, purpose, method, about, seen, sent_ms };
+        let poll_ms = |retry_after_ms: Option<u64>| {
+            let body = Some(json!({"status": "InProgress"}));
+            let reply = Reply { status: 200, retry_after_ms, body, ..Reply::default() };
+            let heard = heard(&call, &reply);
+            assert_eq!(heard.end, End::Runs);
+            heard.poll_ms
+        };
+        assert_eq!(poll_ms(None), 1_000);
+        assert_eq!(poll_ms(Some(4_000)), 4_000);
+    }
 
     #[test]
     fn seconds_stand_in_the_message() {

@@ -110,8 +110,7 @@ fn brought_by_name_for_both_families() {
         is(&s.lines(&["frontend", "status"]), "frontend <web> pip byo6\nstatus web 2603:50::1");
     }
     // One family brought, the other made.
-    let mut s = stage(&json!({}));
-    s.ask(web("web").dual().with(&[("azure-pip-name", "byo-pip")]));
+    let mut s = asked(web("web").dual().with(&[("azure-pip-name", "byo-pip")]));
     is(
         &s.lines(&["frontend", "status"]),
         "frontend <web> pip byo-pip
@@ -126,8 +125,7 @@ fn brought_by_name_for_both_families() {
 /// before the field.
 #[test]
 fn pinned_addresses() {
-    let mut s = stage(&json!({}));
-    s.ask(
+    let s = asked(
         web("web")
             .dual()
             .field("loadBalancerIP", json!("20.66.66.66"))
@@ -140,8 +138,7 @@ fn pinned_addresses() {
         status web 20.50.0.10,2603:1000::1",
     );
     // In the group of the annotation, and nowhere else.
-    let mut s = stage(&json!({}));
-    s.ask(web("web").field("loadBalancerIP", json!("20.50.0.11")));
+    let mut s = asked(web("web").field("loadBalancerIP", json!("20.50.0.11")));
     assert_ne!(s.refusal("web"), "");
     is(&s.text(), "status web ");
     s.annotate("web", &[("azure-load-balancer-resource-group", Some(" PIP-RG "))]);
@@ -152,8 +149,7 @@ fn pinned_addresses() {
     for wrong in
         ["10.1.2.3", "100.64.0.1", "168.63.129.16", "224.0.0.1", "2603::1", "20.1.2", "20.7.7.7"]
     {
-        let mut s = stage(&json!({}));
-        s.ask(web("web").with(&[("azure-load-balancer-ipv4", wrong)]));
+        let s = asked(web("web").with(&[("azure-load-balancer-ipv4", wrong)]));
         assert_ne!(s.refusal("web"), "", "{wrong}");
         is(&s.text(), "status web ");
     }
@@ -162,8 +158,7 @@ fn pinned_addresses() {
 /// [public IPs] A public IP that is made in another resource group; it goes with its Service.
 #[test]
 fn made_in_another_group() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").with(&[("azure-load-balancer-resource-group", "pip-rg")]));
+    let mut s = asked(web("web").with(&[("azure-load-balancer-resource-group", "pip-rg")]));
     is(
         &s.lines(&FRONTS),
         &format!(
@@ -177,8 +172,8 @@ fn made_in_another_group() {
     is(&s.text(), "");
 }
 
-/// [public IPs] Tags: the config's before the annotation's, keys compared without case; what was
-/// written once stays where no `systemTags` are set.
+/// [public IPs] Tags: the config's before the annotation's, keys compared without case; what the
+/// annotation set goes with it, also after a restart.
 #[test]
 fn tags_of_config_and_annotation() {
     let mut s =
@@ -202,8 +197,29 @@ fn tags_of_config_and_annotation() {
                 {ours} new=q"
         ),
     );
+    let pip = format!(
+        "pip kubernetes-<web> Standard IPv4 Static 20.0.0.1 zones 1,2,3 tags A=2 Team=x b=3 {ours}"
+    );
+    s.annotate("web", &[("azure-pip-tags", Some("more=1"))]);
+    is(&s.lines(&["pip"]), &format!("{pip} more=1"));
     s.annotate("web", &[("azure-pip-tags", None)]);
-    assert!(s.lines(&["pip"]).ends_with("new=q"), "{}", s.lines(&["pip"]));
+    is(&s.lines(&["pip"]), &pip);
+}
+
+/// [public IPs] A tag that was there before stays when an annotation goes that asks for the same.
+#[test]
+fn tags_that_an_annotation_found_stay() {
+    let mut s = stage(&json!({}));
+    s.ask(web("web"));
+    let id = s.public_ip("web");
+    s.edit(&id, |ip| ip["tags"]["team"] = json!("net"));
+    // What another client sets at the same time as the annotation counts as the annotation's.
+    s.lab.pass(3 * 60_000);
+    s.annotate("web", &[("azure-pip-tags", Some("team=net,env=prod"))]);
+    assert!(s.lines(&["pip"]).contains("env=prod"), "{}", s.lines(&["pip"]));
+    s.annotate("web", &[("azure-pip-tags", None)]);
+    let pip = s.lines(&["pip"]);
+    assert!(pip.contains(" team=net") && !pip.contains("env="), "{pip}");
 }
 
 /// [public IPs] With `systemTags`, tags that are neither wanted nor of the system go; ours stay.
@@ -232,8 +248,7 @@ fn tags_where_system_tags_are_set() {
 /// which they came; it goes with the last.
 #[test]
 fn a_made_public_ip_is_shared() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web"));
+    let mut s = asked(web("web"));
     let id = s.public_ip("web");
     let name = id.rsplit('/').next().expect("a name").to_owned();
     s.ask(web("app").ports(&["TCP 81 30081"]).with(&[("azure-pip-name", &name)]));
@@ -284,8 +299,7 @@ fn legacy_tags_are_read() {
 /// left alone. The tag that says whose label it is stays.
 #[test]
 fn a_dns_label_comes_and_goes() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").with(&[("azure-dns-label-name", "my-web")]));
+    let mut s = asked(web("web").with(&[("azure-dns-label-name", "my-web")]));
     let line = |label: &str| {
         format!(
             "pip kubernetes-<web> Standard IPv4 Static 20.0.0.1 zones 1,2,3 tags \
@@ -308,8 +322,7 @@ fn a_dns_label_comes_and_goes() {
 /// taken away, for it may be its owner's.
 #[test]
 fn a_dns_label_of_a_brought_public_ip() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").with(&[
+    let mut s = asked(web("web").with(&[
         ("azure-load-balancer-resource-group", "pip-rg"),
         ("azure-pip-name", "byo-pip2"),
         ("azure-dns-label-name", "my-web"),
@@ -325,8 +338,7 @@ fn a_dns_label_of_a_brought_public_ip() {
 /// taken away.
 #[test]
 fn a_dns_label_of_another_service() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").with(&[("azure-dns-label-name", "my-web")]));
+    let mut s = asked(web("web").with(&[("azure-dns-label-name", "my-web")]));
     let id = s.public_ip("web");
     let name = id.rsplit('/').next().expect("a name").to_owned();
     for (index, label) in ["", "your-web"].iter().enumerate() {
@@ -345,8 +357,7 @@ fn a_dns_label_of_another_service() {
 /// [public IPs] A label of both families' public IPs.
 #[test]
 fn a_dns_label_of_both_families() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").dual().with(&[("azure-dns-label-name", "my-web")]));
+    let s = asked(web("web").dual().with(&[("azure-dns-label-name", "my-web")]));
     assert_eq!(s.refusal("web"), "");
     let pips = s.lines(&["pip"]);
     assert_eq!(pips.lines().count(), 2, "{pips}");
@@ -422,8 +433,7 @@ fn a_named_load_balancer_in_a_group_of_its_own() {
 /// [public IPs, names] From one family to two and back.
 #[test]
 fn from_one_family_to_two_and_back() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web"));
+    let mut s = asked(web("web"));
     let one = s.text();
     s.change(
         "web",
@@ -461,8 +471,7 @@ fn from_one_family_to_two_and_back() {
 /// are IPv4's from then on.
 #[test]
 fn from_ipv6_to_two_families() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").families(&["IPv6"]));
+    let mut s = asked(web("web").families(&["IPv6"]));
     is(
         &s.lines(&FRONTS),
         &format!(
@@ -494,8 +503,7 @@ fn from_ipv6_to_two_families() {
 /// [public IPs] IPv6 first in the spec: the parts are the same, IPv4 comes first in Azure.
 #[test]
 fn the_order_of_families_does_not_count() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").families(&["IPv6", "IPv4"]));
+    let s = asked(web("web").families(&["IPv6", "IPv4"]));
     is(
         &s.lines(&["frontend", "status"]),
         "frontend <web> pip kubernetes-<web>
@@ -507,8 +515,7 @@ fn the_order_of_families_does_not_count() {
 /// [public IPs, frontends] Public to internal, to ClusterIP, to public: nothing is left over.
 #[test]
 fn from_public_to_internal_to_none_to_public() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").dual().with(&[("azure-dns-label-name", "my-web")]));
+    let mut s = asked(web("web").dual().with(&[("azure-dns-label-name", "my-web")]));
     let public = s.text();
     s.change("web", json!({"spec": {"type": "ClusterIP"}}));
     is(&s.text(), "status web ");

@@ -11,8 +11,7 @@ const OURS: &str = "k8s-azure-cluster-name=kubernetes k8s-azure-service=default/
 /// in another group, and back: one at a time, and none is left.
 #[test]
 fn from_one_public_ip_to_another() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web"));
+    let mut s = asked(web("web"));
     let lines = ["frontend", "pip", "open", "status"];
     let made = |address: &str| {
         format!(
@@ -90,8 +89,7 @@ fn tags_of_the_config_change() {
 /// [frontends] Another default subnet: what stands stays where it is, what comes is in the new one.
 #[test]
 fn the_default_subnet_changes() {
-    let mut s = stage(&json!({}));
-    s.ask(web("in").internal());
+    let mut s = asked(web("in").internal());
     let writes = s.lab.calls().0;
     s.lab.excuse("frontend", "the subnet of", "Azure moves no frontend to another subnet");
     s.lab.restart_with(policy(&json!({"subnetName": "apps"})));
@@ -201,8 +199,7 @@ fn outbound_rules_of_others_stay() {
 /// [rules, names] TCP and UDP of one port, both families, Local and Cluster in turn.
 #[test]
 fn from_cluster_to_local_with_both_families() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").dual().ports(&["TCP 53 30053", "UDP 53 30054"]));
+    let mut s = asked(web("web").dual().ports(&["TCP 53 30053", "UDP 53 30054"]));
     let text = s.lines(&["rule", "probe", "open"]);
     let of = |six: &str, pool: &str, probe: &str| {
         let udp =
@@ -244,8 +241,7 @@ fn from_cluster_to_local_with_both_families() {
 /// [rules] A running Service whose edit is refused keeps what it has, and takes up the next edit.
 #[test]
 fn a_refused_edit_and_the_next() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").dual().with(&[("azure-allowed-ip-ranges", "10.0.0.0/8")]));
+    let mut s = asked(web("web").dual().with(&[("azure-allowed-ip-ranges", "10.0.0.0/8")]));
     let before = s.text();
     for (key, value) in [
         ("azure-allowed-ip-ranges", "10.0.0.1/8"),

@@ -11,8 +11,7 @@ const SHARE: &str = "ballast.dev/share-with-namespaces";
 /// holder's consent. Who shares it keeps it.
 #[test]
 fn an_address_of_another_namespace() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web"));
+    let mut s = asked(web("web"));
     let before = s.lines(&["rule", "open"]);
     s.ask(web("thief").of("evil").ports(&["TCP 81 30181"]).with(&[(PIN, "20.0.0.1")]));
     let refusal = s.refusal("thief");

@@ -131,8 +131,7 @@ fn beside_ipv6_who_comes_first_stays() {
 /// [Private Link Services] None stands before pools of addresses.
 #[test]
 fn before_a_pool_of_addresses_none_stands() {
-    let mut s = stage(&json!({}));
-    s.ask(web("in").internal().with(&[("azure-pls-create", "true")]));
+    let mut s = asked(web("in").internal().with(&[("azure-pls-create", "true")]));
     assert_ne!(s.refusal("in"), "");
     is(&s.text(), "status in ");
     s.annotate("in", &[("azure-pls-create", None)]);

@@ -43,8 +43,7 @@ fn names_with_a_subnet() {
 /// [names] The key of a subnet does not count for public Services.
 #[test]
 fn a_subnet_of_a_public_service_does_not_count() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").with(&[("azure-load-balancer-internal-subnet", "apps")]));
+    let s = asked(web("web").with(&[("azure-load-balancer-internal-subnet", "apps")]));
     is(
         &s.lines(&FRONTS),
         "lb kubernetes Standard
@@ -99,8 +98,7 @@ fn static_addresses() {
 /// the pin the address stays; another subnet makes another name.
 #[test]
 fn an_internal_frontend_moves() {
-    let mut s = stage(&json!({}));
-    s.ask(web("in").internal());
+    let mut s = asked(web("in").internal());
     s.annotate("in", &[("azure-load-balancer-ipv4", Some("10.224.0.77"))]);
     let pinned = "frontend <in> nodes IPv4 Static 10.224.0.77 zones 1,2,3\nstatus in 10.224.0.77";
     is(&s.lines(&["frontend", "status"]), pinned);
@@ -147,8 +145,7 @@ fn an_address_of_another_subnet_is_shared() {
 /// [frontends] A Service whose address is in its status gets it again, where the subnet has it.
 #[test]
 fn the_address_of_the_status_is_asked_for_again() {
-    let mut s = stage(&json!({}));
-    s.ask(web("in").internal().with(&[("azure-load-balancer-ipv4", "10.224.0.77")]));
+    let mut s = asked(web("in").internal().with(&[("azure-load-balancer-ipv4", "10.224.0.77")]));
     s.annotate("in", &[("azure-load-balancer-ipv4", None)]);
     // Somebody deletes the load balancer.
     s.forget(&network("loadBalancers/kubernetes-internal"));
@@ -188,8 +185,7 @@ fn nodes_that_are_not_behind_load_balancers() {
 /// [pools] A node without an address of a family is in the other family's pool only.
 #[test]
 fn a_node_of_one_family() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").dual());
+    let mut s = asked(web("web").dual());
     let mut node = crate::support::node(9);
     let internal = |address: &str| json!({"type": "InternalIP", "address": address});
     node["status"]["addresses"] = json!([internal("10.224.0.99"), internal("10.224.0.98")]);
@@ -357,8 +353,7 @@ fn configurations_that_cannot_be() {
 /// [load balancers] A Service of another class is nobody's; one of ours by class is the plan's.
 #[test]
 fn a_service_of_another_class() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").field("loadBalancerClass", json!("example.com/other")));
+    let s = asked(web("web").field("loadBalancerClass", json!("example.com/other")));
     is(&s.text(), "status web ");
     assert!(s.object("web")["metadata"]["finalizers"].is_null());
 }

@@ -17,8 +17,7 @@ pub fn dual_subnet(name: &str) -> Value {
 /// port, and that is what the security group opens.
 #[test]
 fn without_floating_ip_everything_is_about_node_ports() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").ports(&TWO).field("sessionAffinity", json!("ClientIP")).with(&[
+    let s = asked(web("web").ports(&TWO).field("sessionAffinity", json!("ClientIP")).with(&[
         ("azure-disable-load-balancer-floating-ip", "true"),
         ("azure-load-balancer-disable-tcp-reset", "true"),
         ("azure-load-balancer-tcp-idle-timeout", "100"),
@@ -39,8 +38,7 @@ fn without_floating_ip_everything_is_about_node_ports() {
 /// [rules, security rules] The same for both families.
 #[test]
 fn without_floating_ip_each_family_opens_the_nodes_of_its_pool() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").dual().with(&[
+    let s = asked(web("web").dual().with(&[
         ("azure-disable-load-balancer-floating-ip", "true"),
         ("azure-additional-public-ips", "20.9.9.9"),
     ]));
@@ -109,8 +107,7 @@ fn ha_ports_of_several_ports_and_both_families() {
 /// [probes] HA ports have the probe of the first port of which one can be made.
 #[test]
 fn ha_ports_with_a_probe_that_is_wrong() {
-    let mut s = stage(&json!({}));
-    s.ask(web("in").internal().ports(&["TCP 80 30080", "TCP 81 30081"]).with(&[
+    let s = asked(web("in").internal().ports(&["TCP 80 30080", "TCP 81 30081"]).with(&[
         ("azure-load-balancer-enable-high-availability-ports", "true"),
         ("port_80_health-probe_port", "admin"),
         ("port_81_health-probe_interval", "7"),
@@ -225,8 +222,7 @@ fn probes_that_cannot_be() {
         &[("port_80_health-probe_port", "65536")],
     ];
     for annotations in rows {
-        let mut s = stage(&json!({}));
-        s.ask(web("web").with(annotations));
+        let s = asked(web("web").with(annotations));
         is(&s.text(), "status web ");
         assert_ne!(s.refusal("web"), "", "{annotations:?}");
     }
@@ -379,8 +375,7 @@ fn sctp() {
 /// [rules] Every port taken out of the rules: the frontend stays, and nothing is open.
 #[test]
 fn a_service_without_rules() {
-    let mut s = stage(&json!({}));
-    s.ask(
+    let s = asked(
         web("web")
             .ports(&TWO)
             .with(&[("port_80_no_lb_rule", "True"), ("port_53_no_lb_rule", "true")]),
@@ -396,8 +391,7 @@ fn a_service_without_rules() {
 /// [rules] Flags that are neither true nor false are false.
 #[test]
 fn odd_flags_are_false() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").with(&[
+    let s = asked(web("web").with(&[
         ("azure-disable-load-balancer-floating-ip", "yes"),
         ("azure-load-balancer-disable-tcp-reset", "1"),
         ("port_80_no_lb_rule", "on"),
@@ -414,8 +408,7 @@ fn odd_flags_are_false() {
 /// [rules, probes] A running Service's rules follow every change, in their places.
 #[test]
 fn rules_follow_their_service() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").ports(&["TCP 80 30080", "TCP 81 30081"]));
+    let mut s = asked(web("web").ports(&["TCP 80 30080", "TCP 81 30081"]));
     s.annotate(
         "web",
         &[

@@ -15,13 +15,13 @@ fn with_ranges(asked: Asked, ranges: &[&str]) -> Asked {
 /// the ranges, IPv4 before IPv6, Tcp before Udp; deny rules from the other end.
 #[test]
 fn tags_ranges_and_deny_all_of_both_families() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").dual().ports(&["UDP 53 30053", "TCP 443 30443", "TCP 80 30080"]).with(&[
-        ("azure-allowed-service-tags", "AzureCloud, Storage ,AzureCloud"),
-        ("azure-allowed-ip-ranges", "10.1.0.0/16, 10.0.0.0/16,10.0.4.0/24,fd01::/64"),
-        ("load-balancer-source-ranges", "192.0.2.0/24"),
-        (DENY, "TRUE"),
-    ]));
+    let s =
+        asked(web("web").dual().ports(&["UDP 53 30053", "TCP 443 30443", "TCP 80 30080"]).with(&[
+            ("azure-allowed-service-tags", "AzureCloud, Storage ,AzureCloud"),
+            ("azure-allowed-ip-ranges", "10.1.0.0/16, 10.0.0.0/16,10.0.4.0/24,fd01::/64"),
+            ("load-balancer-source-ranges", "192.0.2.0/24"),
+            (DENY, "TRUE"),
+        ]));
     let four = "10.0.0.0/15,192.0.2.0/24";
     is(
         &s.lines(&OPEN),
@@ -107,8 +107,7 @@ fn sources_of_a_service() {
         (&["10.0.0.0/8"], &[("azure-disable-load-balancer-nsg-rule", "true"), (DENY, "true")], ""),
     ];
     for (ranges, annotations, want) in rows {
-        let mut s = stage(&json!({}));
-        s.ask(with_ranges(web("web"), ranges).with(annotations));
+        let s = asked(with_ranges(web("web"), ranges).with(annotations));
         assert_eq!(s.refusal("web"), "");
         is(&s.lines(&OPEN), want);
     }
@@ -129,8 +128,7 @@ fn ranges_that_cannot_be() {
         (&[], &[("azure-allowed-service-tags", "")]),
     ];
     for (ranges, annotations) in rows {
-        let mut s = stage(&json!({}));
-        s.ask(with_ranges(web("web"), ranges).with(annotations));
+        let s = asked(with_ranges(web("web"), ranges).with(annotations));
         assert_ne!(s.refusal("web"), "", "{annotations:?}");
         is(&s.text(), "status web ");
     }
@@ -139,8 +137,8 @@ fn ranges_that_cannot_be() {
 /// [security rules] An internal Service opens what it names, and nothing without a name.
 #[test]
 fn an_internal_service_opens_what_it_names() {
-    let mut s = stage(&json!({}));
-    s.ask(web("in").internal().with(&[("azure-allowed-service-tags", "VirtualNetwork")]));
+    let mut s =
+        asked(web("in").internal().with(&[("azure-allowed-service-tags", "VirtualNetwork")]));
     is(
         &s.lines(&OPEN),
         "open 500 allow_IPv4_0e1c32bd Allow Inbound Tcp VirtualNetwork -> \
@@ -220,8 +218,7 @@ fn rules_are_shared_by_content() {
 /// stay open when one goes.
 #[test]
 fn additional_addresses() {
-    let mut s = stage(&json!({}));
-    s.ask(
+    let mut s = asked(
         web("a").dual().with(&[("azure-additional-public-ips", " 20.9.9.9,2603:9::9,20.9.9.8 ")]),
     );
     s.ask(web("b").ports(&["TCP 80 30180"]).with(&[("azure-additional-public-ips", "20.9.9.9")]));
@@ -253,8 +250,7 @@ fn additional_addresses() {
 /// says so, for node ports that are another Service's.
 #[test]
 fn rules_go_with_their_reason() {
-    let mut s = stage(&json!({}));
-    s.ask(with_ranges(web("a"), &["10.0.0.0/8"]).with(&[(DENY, "true")]));
+    let mut s = asked(with_ranges(web("a"), &["10.0.0.0/8"]).with(&[(DENY, "true")]));
     s.ask(web("b").ports(&["TCP 81 30081", "UDP 81 30082"]).with(&[
         ("azure-disable-load-balancer-floating-ip", "true"),
         ("azure-allowed-service-tags", "Storage"),
@@ -289,8 +285,7 @@ fn rules_go_with_their_reason() {
 /// [security rules] The nodes of a Service without floating IP are those of its pool.
 #[test]
 fn nodes_come_and_go_in_rules_to_node_ports() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").with(&[("azure-disable-load-balancer-floating-ip", "true")]));
+    let mut s = asked(web("web").with(&[("azure-disable-load-balancer-floating-ip", "true")]));
     s.add_node(7, &[]);
     s.add_node(8, &[("node.kubernetes.io/exclude-from-external-load-balancers", "false")]);
     let four = "10.224.0.11,10.224.0.4,10.224.0.5,10.224.0.6";

@@ -14,8 +14,7 @@ const NODES: &str = "[10.224.0.4,10.224.0.5,10.224.0.6]";
 /// their probes and the nodes' own traffic are left alone.
 #[test]
 fn deny_all_leaves_the_nodes_alone() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").with(&[NO_FLOAT]));
+    let mut s = asked(web("web").with(&[NO_FLOAT]));
     s.ask(web("greedy").of("evil").ports(&["TCP 81 30180", "UDP 81 30181"]).with(&[
         NO_FLOAT,
         (DENY, "true"),
@@ -33,8 +32,7 @@ fn deny_all_leaves_the_nodes_alone() {
 /// [security rules] On a frontend that Services share, each denies its own ports.
 #[test]
 fn deny_all_leaves_others_on_the_frontend_alone() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").internal().with(&[("azure-load-balancer-ipv4", "10.224.9.9")]));
+    let mut s = asked(web("web").internal().with(&[("azure-load-balancer-ipv4", "10.224.9.9")]));
     s.ask(web("greedy").internal().ports(&["TCP 81 30180"]).with(&[
         ("azure-load-balancer-ipv4", "10.224.9.9"),
         ("azure-allowed-ip-ranges", "10.9.0.0/16"),
@@ -51,8 +49,7 @@ fn deny_all_leaves_others_on_the_frontend_alone() {
 /// [status, security rules] Addresses that others depend on are nobody's additional ones.
 #[test]
 fn addresses_of_others_are_refused() {
-    let mut s = stage(&json!({}));
-    s.ask(web("web").field("loadBalancerSourceRanges", json!(["10.9.0.0/16"])));
+    let mut s = asked(web("web").field("loadBalancerSourceRanges", json!(["10.9.0.0/16"])));
     let before = s.lines(&["open", "status"]);
     let taken = ["20.0.0.1", "10.224.0.4", "10.0.0.1", "169.254.169.254", "168.63.129.16"];
     let taken = taken.iter().chain(&["0.0.0.0", "127.0.0.1", "224.0.0.1", "::1", "fe80::1"]);
@@ -93,8 +90,7 @@ fn a_refused_service_takes_nothing_off_what_another_denies() {
 /// frontend: it is the other's from then on.
 #[test]
 fn an_address_that_becomes_anothers_is_let_go() {
-    let mut s = stage(&json!({}));
-    s.ask(web("thief").of("evil").with(&[(MORE, "20.0.0.2")]));
+    let mut s = asked(web("thief").of("evil").with(&[(MORE, "20.0.0.2")]));
     is(&s.lines(&["status"]), "status thief 20.0.0.1,20.0.0.2");
     s.ask(
         web("web")

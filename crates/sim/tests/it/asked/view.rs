@@ -101,6 +101,13 @@ pub fn stage(config: &Value) -> Stage {
     stage_with(config, Vec::new())
 }
 
+/// A stage with a Service, under the default config.
+pub fn asked(service: Asked) -> Stage {
+    let mut stage = stage(&json!({}));
+    stage.ask(service);
+    stage
+}
+
 /// With resources beside the estate.
 pub fn stage_with(config: &Value, more: Vec<Value>) -> Stage {
     let mut lab = laboratory(config);

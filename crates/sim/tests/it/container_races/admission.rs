@@ -9,8 +9,7 @@ const INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal"
 const TIMEOUT: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
 
 fn with(change: impl Fn(&mut Value)) -> Laboratory {
-    let mut lab = container_laboratory(3);
-    rest(&mut lab);
+    let mut lab = resting(3);
     let mut service = web(0);
     change(&mut service);
     create(&mut lab, service);

@@ -11,8 +11,7 @@ const V4: &str = "10.99.0.1";
 const V6: &str = "fd12::1";
 
 fn empty() -> Laboratory {
-    let mut lab = container_laboratory(3);
-    rest(&mut lab);
+    let mut lab = resting(3);
     lab.azure_latency_ms = 100;
     lab
 }
@@ -61,8 +60,9 @@ fn l65_a_finalizer_stays_while_azure_lists_an_address() {
             addresses(&mut lab, "a", &[]);
         }
         remove(&mut lab, "pods", "default", "a");
-        let broken = refusal(503, "ServiceUnavailable", None);
-        lab.azure.add_fault(fault(broken, "POST", "updateAddressLocations$").always());
+        lab.azure.add_fault(
+            refusing(503, "ServiceUnavailable", "POST", "updateAddressLocations$").always(),
+        );
         lab.pass(30_000);
         assert_eq!(names_at(&lab, &location(1), V4), ["team-a"]);
         assert!(pod_of(&lab, "a").is_some(), "cleared: {cleared}");
@@ -165,8 +165,12 @@ fn l73_the_last_pod_may_go_at_any_moment_of_the_making() {
         for ms in (0..700).step_by(50) {
             let mut lab = empty();
             if failing {
-                let broken = refusal(500, "InternalServerError", None);
-                lab.azure.add_fault(fault(broken, "PUT", "natGateways/team-a"));
+                lab.azure.add_fault(refusing(
+                    500,
+                    "InternalServerError",
+                    "PUT",
+                    "natGateways/team-a",
+                ));
             }
             create_pod(&mut lab, egress_pod("a", "team-a", &[V4], 1));
             lab.pass(ms);
@@ -211,8 +215,8 @@ fn l76_the_last_pod_is_let_go_after_its_gateway_and_no_other_gateways() {
     let mut lab = with(&[("a", &[V4])]);
     create_pod(&mut lab, egress_pod("other", "team-b", &["10.99.0.9"], 2));
     rest(&mut lab);
-    let broken = refusal(500, "InternalServerError", None);
-    lab.azure.add_fault(fault(broken, "DELETE", "natGateways/team-a").times(2));
+    lab.azure
+        .add_fault(refusing(500, "InternalServerError", "DELETE", "natGateways/team-a").times(2));
     remove(&mut lab, "pods", "default", "a");
     while nat(&lab, "team-a") {
         assert!(pod_of(&lab, "a").is_some(), "it was let go before its gateway");

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use sim::Laboratory;
 
 fn coming() -> Laboratory {
-    let mut lab = container_laboratory(3);
-    rest(&mut lab);
+    let mut lab = resting(3);
     lab.azure_latency_ms = 100;
     create(&mut lab, web(0));
     lab

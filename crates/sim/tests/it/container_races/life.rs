@@ -9,8 +9,7 @@ use sim::Laboratory;
 
 /// One Service with two Pods, on its way; calls take 100 ms.
 fn coming() -> Laboratory {
-    let mut lab = container_laboratory(3);
-    rest(&mut lab);
+    let mut lab = resting(3);
     lab.azure_latency_ms = 100;
     create(&mut lab, web(0));
     set_slice(&mut lab, &web_name(0), 0, ready(&[(1, 0), (2, 1)]));
@@ -68,7 +67,7 @@ fn l02_a_delete_while_an_update_runs_with_addresses_that_come_back_is_a_delete()
 #[test]
 fn l03_what_a_failed_attempt_left_does_not_pass_for_another() {
     let mut lab = coming();
-    lab.azure.add_fault(fault(refusal(500, "InternalServerError", None), "PUT", "loadBalancers/"));
+    lab.azure.add_fault(refusing(500, "InternalServerError", "PUT", "loadBalancers/"));
     lab.pass(250);
     delete(&mut lab, "default", &web_name(0));
     rest(&mut lab);
@@ -79,8 +78,7 @@ fn l03_what_a_failed_attempt_left_does_not_pass_for_another() {
 fn l04_an_unregistration_that_is_refused_is_not_repeated_at_once() {
     let mut lab = standing();
     let code = "ServiceWithOverlayMappingsCannotBeDeleted";
-    let refused = fault(refusal(400, code, None), "POST", "updateServices$").always();
-    lab.azure.add_fault(refused);
+    lab.azure.add_fault(refusing(400, code, "POST", "updateServices$").always());
     delete(&mut lab, "default", &web_name(0));
     lab.pass(60_000);
     assert!((3..=10).contains(&service_posts(&lab)), "{} in a minute", service_posts(&lab));
@@ -110,8 +108,7 @@ fn l05_still_mapped_is_told_by_the_code_and_by_the_text() {
 #[test]
 fn l06_a_create_that_azure_refuses_for_good_is_not_hammered() {
     let mut lab = coming();
-    let refused = fault(refusal(400, "QuotaExceeded", None), "PUT", "loadBalancers/").always();
-    lab.azure.add_fault(refused);
+    lab.azure.add_fault(refusing(400, "QuotaExceeded", "PUT", "loadBalancers/").always());
     lab.pass(60_000);
     let tries = writes_of(&lab, "PUT", "loadBalancers");
     assert!((2..=6).contains(&tries), "{tries} tries in a minute");
@@ -125,8 +122,7 @@ fn l06_a_create_that_azure_refuses_for_good_is_not_hammered() {
 #[test]
 fn l07_an_update_that_azure_refuses_leaves_the_load_balancer_and_its_endpoints_moving() {
     let mut lab = standing();
-    let refused = fault(refusal(400, "BadRequest", None), "PUT", "loadBalancers/").always();
-    lab.azure.add_fault(refused);
+    lab.azure.add_fault(refusing(400, "BadRequest", "PUT", "loadBalancers/").always());
     ports(&mut lab, 443);
     lab.pass(2_000);
     set_slice(&mut lab, &web_name(0), 0, ready(&[(2, 1), (3, 2)]));
@@ -138,7 +134,7 @@ fn l07_an_update_that_azure_refuses_leaves_the_load_balancer_and_its_endpoints_m
 #[test]
 fn l08_a_spec_that_is_replaced_while_the_old_one_fails_is_sent() {
     let mut lab = standing();
-    let refused = fault(refusal(400, "BadRequest", None), "PUT", "loadBalancers/");
+    let refused = refusing(400, "BadRequest", "PUT", "loadBalancers/");
     lab.azure.add_fault(refused.on_body("\"frontendPort\":81").always());
     ports(&mut lab, 81);
     lab.pass(50);
@@ -151,8 +147,7 @@ fn l08_a_spec_that_is_replaced_while_the_old_one_fails_is_sent() {
 #[test]
 fn l09_a_service_of_the_same_name_after_a_refused_one_is_made() {
     let mut lab = coming();
-    let refused = fault(refusal(400, "QuotaExceeded", None), "PUT", "loadBalancers/").always();
-    lab.azure.add_fault(refused);
+    lab.azure.add_fault(refusing(400, "QuotaExceeded", "PUT", "loadBalancers/").always());
     lab.pass(1_000);
     delete(&mut lab, "default", &web_name(0));
     lab.pass(120_000);
@@ -166,8 +161,7 @@ fn l09_a_service_of_the_same_name_after_a_refused_one_is_made() {
 #[test]
 fn l10_nothing_gives_up_for_good() {
     let mut lab = coming();
-    let broken = fault(refusal(500, "InternalServerError", None), "PUT", "loadBalancers/").always();
-    lab.azure.add_fault(broken);
+    lab.azure.add_fault(refusing(500, "InternalServerError", "PUT", "loadBalancers/").always());
     lab.pass(3_600_000);
     lab.azure.clear_faults();
     lab.pass(62_000);
@@ -177,8 +171,7 @@ fn l10_nothing_gives_up_for_good() {
 #[test]
 fn l11_a_resync_does_not_cut_a_back_off_short() {
     let mut lab = coming();
-    let broken = fault(refusal(500, "InternalServerError", None), "PUT", "loadBalancers/").always();
-    lab.azure.add_fault(broken);
+    lab.azure.add_fault(refusing(500, "InternalServerError", "PUT", "loadBalancers/").always());
     lab.pass(100_000);
     lab.azure.clear_calls();
     for _ in 0..50 {
@@ -196,7 +189,7 @@ fn l12_a_refused_service_holds_no_start_up() {
     create(&mut lab, web(1));
     let uid = uid_of(&lab, &web_name(1));
     let path = format!("loadBalancers/{uid}$");
-    lab.azure.add_fault(fault(refusal(400, "QuotaExceeded", None), "PUT", &path).always());
+    lab.azure.add_fault(refusing(400, "QuotaExceeded", "PUT", &path).always());
     lab.pass(1_000);
     lab.restart();
     create(&mut lab, web(2));
@@ -248,8 +241,7 @@ fn l15_a_service_that_is_being_deleted_is_not_made() {
 
 #[test]
 fn l16_a_service_that_is_gone_before_its_create_makes_nothing_and_a_failed_write_is_not_gone() {
-    let mut lab = container_laboratory(3);
-    rest(&mut lab);
+    let mut lab = resting(3);
     create(&mut lab, web(0));
     // It goes after it was seen and before its finalizers are on.
     let failing = KubernetesFault::next(Failure::Unavailable).on_kind("services");
@@ -293,8 +285,7 @@ fn l18_a_status_that_cannot_be_written_withholds_no_endpoints() {
 
 #[test]
 fn l19_a_public_ip_without_an_address_is_waited_for() {
-    let mut lab = container_laboratory(3);
-    rest(&mut lab);
+    let mut lab = resting(3);
     lab.azure.options_mut().late_public_ip_address = azure_emulator::Switch::On;
     lab.azure.options_mut().lro_ms = 3_000;
     create(&mut lab, web(0));
@@ -319,8 +310,7 @@ fn l20_a_finalizer_that_cannot_be_taken_off_is_tried_again() {
 #[test]
 fn l21_an_error_of_an_early_step_is_not_forgotten_over_a_later_success() {
     let mut lab = standing();
-    let refused = refusal(400, "LoadBalancerInUse", None);
-    lab.azure.add_fault(fault(refused, "DELETE", "loadBalancers/").times(3));
+    lab.azure.add_fault(refusing(400, "LoadBalancerInUse", "DELETE", "loadBalancers/").times(3));
     delete(&mut lab, "default", &web_name(0));
     lab.pass(3_000);
     let service = service_of(&lab, &web_name(0)).expect("it waits");
@@ -331,8 +321,7 @@ fn l21_an_error_of_an_early_step_is_not_forgotten_over_a_later_success() {
 
 #[test]
 fn l22_one_service_in_trouble_leaves_the_others_their_slots() {
-    let mut lab = container_laboratory(3);
-    rest(&mut lab);
+    let mut lab = resting(3);
     lab.azure.add_fault(fault(FaultKind::Hang, "PUT", "publicIPAddresses/").times(5));
     lab.azure_latency_ms = 100;
     (0..20).for_each(|n| create(&mut lab, web(n)));

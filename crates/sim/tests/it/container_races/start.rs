@@ -1,9 +1,8 @@
 //! Start-up, what others left, and recovery.
 
 use crate::support::container::*;
-use crate::support::{create, delete, network, patch};
-use azure_emulator::Request;
-use kube_emulator::{Part, Patch};
+use crate::support::{call, create, delete, network, patch};
+use kube_emulator::Part;
 use serde_json::{Value, json};
 use sim::Laboratory;
 
@@ -26,10 +25,7 @@ fn restarted(lab: &mut Laboratory) {
 }
 
 fn put(lab: &mut Laboratory, kind_and_name: &str, body: Value) {
-    let path = format!("{}?api-version=2025-09-01", network(kind_and_name));
-    let now = lab.now_ms;
-    let answer = lab.azure.handle(Request::new("PUT", &path).with_body(body), now);
-    assert!(answer.status < 300, "{:?}", answer.body);
+    call(lab, "PUT", &network(kind_and_name), Some(body));
     lab.azure.clear_calls();
 }
 
@@ -60,8 +56,8 @@ fn l88_a_start_amid_a_thousand_changes_comes_to_rest() {
 fn l89_a_start_with_pods_that_end_sees_them_off() {
     let mut lab = standing();
     remove(&mut lab, "pods", "default", "out");
-    let broken = refusal(503, "ServiceUnavailable", None);
-    lab.azure.add_fault(fault(broken, "POST", "updateAddressLocations$").times(3));
+    lab.azure
+        .add_fault(refusing(503, "ServiceUnavailable", "POST", "updateAddressLocations$").times(3));
     restarted(&mut lab);
     assert!(pod_of(&lab, "out").is_none() && !is_there(&lab, "natGateways/team-a"));
 }
@@ -69,8 +65,7 @@ fn l89_a_start_with_pods_that_end_sees_them_off() {
 #[test]
 fn l90_addresses_are_synced_at_the_start_although_every_new_service_is_refused() {
     let mut lab = standing();
-    lab.azure
-        .add_fault(fault(refusal(400, "QuotaExceeded", None), "PUT", "loadBalancers/").always());
+    lab.azure.add_fault(refusing(400, "QuotaExceeded", "PUT", "loadBalancers/").always());
     create(&mut lab, web(1));
     set_slice(&mut lab, &web_name(0), 0, ready(&[(2, 1)]));
     lab.restart();
@@ -117,8 +112,7 @@ fn l92_a_public_ip_alone_is_removed_and_the_finalizer_with_it() {
 #[test]
 fn l93_the_public_ip_of_a_service_that_is_refused_stays() {
     let mut lab = container_laboratory(3);
-    lab.azure
-        .add_fault(fault(refusal(400, "QuotaExceeded", None), "PUT", "loadBalancers/").always());
+    lab.azure.add_fault(refusing(400, "QuotaExceeded", "PUT", "loadBalancers/").always());
     create(&mut lab, web(0));
     lab.pass(2_000);
     lab.restart();
@@ -156,11 +150,8 @@ fn l95_the_ipv6_public_ip_of_a_lost_gateway_goes_too() {
     let mut lab = standing();
     assert!(is_there(&lab, "publicIPAddresses/team-a-pip-v6"));
     // The Pod vanishes although its finalizer should have kept it.
-    let now = lab.now_ms;
-    let object = kube_emulator::ObjectRef::new("pods", "default", "out");
-    let none = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    lab.kubernetes.patch(object, Part::Main, &none, now).expect("patched");
-    lab.kubernetes.delete(object, now).expect("deleted");
+    merge(&mut lab, "pods", "out", Part::Main, json!({"metadata": {"finalizers": null}}));
+    remove(&mut lab, "pods", "default", "out");
     restarted(&mut lab);
     assert!(!is_there(&lab, "publicIPAddresses/team-a-pip-v6"));
     assert!(!is_there(&lab, "publicIPAddresses/team-a-pip"));
@@ -171,8 +162,7 @@ fn l95_the_ipv6_public_ip_of_a_lost_gateway_goes_too() {
 fn l96_a_list_that_fails_is_read_again_and_nothing_is_decided_before() {
     let mut lab = standing();
     delete(&mut lab, "default", &web_name(0));
-    let broken = refusal(500, "InternalServerError", None);
-    lab.azure.add_fault(fault(broken, "GET", "publicIPAddresses$").times(4));
+    lab.azure.add_fault(refusing(500, "InternalServerError", "GET", "publicIPAddresses$").times(4));
     lab.restart();
     lab.pass(3_000);
     assert_eq!(lab.calls().0, 0, "nothing is known, nothing is written");
@@ -284,8 +274,7 @@ fn l103_a_start_that_fails_is_begun_anew() {
 fn l104_each_attempt_is_counted_once() {
     let mut lab = standing();
     let before = lab.controller().counts().clone();
-    let broken = refusal(500, "InternalServerError", None);
-    lab.azure.add_fault(fault(broken, "PUT", "loadBalancers/").times(2));
+    lab.azure.add_fault(refusing(500, "InternalServerError", "PUT", "loadBalancers/").times(2));
     let ports = json!({"spec": {"ports": [{"name": "http", "port": 81, "targetPort": 8080}]}});
     patch(&mut lab, "services", "default", &web_name(0), ports);
     rest(&mut lab);

@@ -161,8 +161,7 @@ fn l55_one_rule_a_port_with_resets_for_tcp_and_nothing_more() {
 
 #[test]
 fn l56_two_ports_to_one_backend_port_are_refused_before_azure_is_asked() {
-    let mut lab = container_laboratory(3);
-    rest(&mut lab);
+    let mut lab = resting(3);
     lab.azure.clear_calls();
     let mut twice = web(0);
     twice["spec"]["ports"] = json!([{"name": "a", "port": 80, "targetPort": 8080},

@@ -1,15 +1,14 @@
 //! A cluster whose load balancers are containers', and what tests ask about it.
 
-use super::{create, estate, network, node, policy};
+pub use super::{DAY_MS, remove};
+use super::{call, create, estate, network, node, object, patch, patch_part, policy};
 use azure_emulator::{Azure, Fault, FaultKind, Options as AzureOptions, Switch};
 use control::Options;
-use kube_emulator::{ObjectRef, Ownership, Part, Patch, Store, StoreOptions};
+use kube_emulator::{ObjectRef, Ownership, Part, Store, StoreOptions};
 use serde_json::{Value, json};
 use sim::Laboratory;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-
-pub const DAY_MS: u64 = 86_400_000;
 
 /// Location, address and the names that list it there.
 pub type Table = BTreeMap<(String, String), BTreeSet<String>>;
@@ -48,6 +47,13 @@ pub fn container_laboratory(nodes: u32) -> Laboratory {
     container_laboratory_of((0..nodes).map(node).collect())
 }
 
+/// The same, at rest.
+pub fn resting(nodes: u32) -> Laboratory {
+    let mut lab = container_laboratory(nodes);
+    rest(&mut lab);
+    lab
+}
+
 pub fn container_laboratory_of(nodes: Vec<Value>) -> Laboratory {
     let options = AzureOptions { defaults: Switch::Off, ..AzureOptions::default() };
     let mut azure = Azure::new(options);
@@ -78,8 +84,7 @@ pub fn web_name(index: u32) -> String {
 }
 
 pub fn service_of(lab: &Laboratory, name: &str) -> Option<Value> {
-    let object = ObjectRef::new("services", "default", name);
-    lab.kubernetes.get(object).ok().map(|service| Value::clone(&service))
+    object(lab, "services", "default", name)
 }
 
 pub fn uid_of(lab: &Laboratory, name: &str) -> String {
@@ -124,11 +129,8 @@ pub fn set_slice_of(
     endpoints: Vec<Value>,
 ) {
     let name = format!("{service}-{part}");
-    let object = ObjectRef::new("endpointslices", "default", &name);
-    let now = lab.now_ms;
-    if lab.kubernetes.get(object).is_ok() {
-        let body = Patch::Merge(json!({"endpoints": endpoints}));
-        lab.kubernetes.patch(object, Part::Main, &body, now).expect("the slice is changed");
+    if object(lab, "endpointslices", "default", &name).is_some() {
+        patch(lab, "endpointslices", "default", &name, json!({"endpoints": endpoints}));
         return;
     }
     create(
@@ -146,17 +148,9 @@ pub fn delete_slice(lab: &mut Laboratory, service: &str, part: u32) {
     remove(lab, "endpointslices", "default", &format!("{service}-{part}"));
 }
 
-pub fn remove(lab: &mut Laboratory, plural: &str, namespace: &str, name: &str) {
-    let now = lab.now_ms;
-    let object = ObjectRef::new(plural, namespace, name);
-    lab.kubernetes.delete(object, now).expect("it is deleted");
-}
-
 pub fn merge(lab: &mut Laboratory, plural: &str, name: &str, part: Part, body: Value) {
-    let now = lab.now_ms;
     let namespace = if plural == "nodes" { "" } else { "default" };
-    let object = ObjectRef::new(plural, namespace, name);
-    lab.kubernetes.patch(object, part, &Patch::Merge(body), now).expect("it is patched");
+    patch_part(lab, ObjectRef::new(plural, namespace, name), part, body);
 }
 
 /// A Pod that leaves through a gateway of its own.
@@ -173,8 +167,7 @@ pub fn egress_pod(name: &str, label: &str, addresses: &[&str], node: u32) -> Val
 }
 
 pub fn pod_of(lab: &Laboratory, name: &str) -> Option<Value> {
-    let object = ObjectRef::new("pods", "default", name);
-    lab.kubernetes.get(object).ok().map(|pod| Value::clone(&pod))
+    object(lab, "pods", "default", name)
 }
 
 pub fn has_finalizer(object: &Value, finalizer: &str) -> bool {
@@ -184,6 +177,18 @@ pub fn has_finalizer(object: &Value, finalizer: &str) -> bool {
 
 pub const POD_FINALIZER: &str = "servicegateway.azure.com/pod-cleanup";
 pub const GATEWAY_FINALIZER: &str = "servicegateway.azure.com/service-cleanup";
+
+/// Another client writes one of the gateway's tables.
+pub fn write_table(lab: &mut Laboratory, action: &str, body: Value) {
+    call(lab, "POST", &format!("{}/{action}", gateway_id()), Some(body));
+}
+
+/// The request that gives one entry of the table of addresses these names.
+pub fn entry(location: &str, address: &str, services: &[&str]) -> Value {
+    json!({"action": "PartialUpdate", "addressLocations": [{"addressLocation": location,
+        "addressUpdateAction": "PartialUpdate",
+        "addresses": [{"address": address, "services": services}]}]})
+}
 
 /// The table of addresses as the emulator has it.
 pub fn table_of(azure: &Azure) -> Table {
@@ -263,6 +268,11 @@ pub fn container_leftovers(lab: &Laboratory) -> Vec<String> {
 pub fn refusal(status: u16, code: &str, retry_after_s: Option<u64>) -> FaultKind {
     let (code, message) = (code.to_owned(), "on order".to_owned());
     FaultKind::Status { status, code, message, retry_after_s, headers: Vec::new() }
+}
+
+/// Azure refuses one such call, and does not say for how long.
+pub fn refusing(status: u16, code: &str, method: &str, path: &str) -> Fault {
+    fault(refusal(status, code, None), method, path)
 }
 
 pub fn fault(kind: FaultKind, method: &str, path: &str) -> Fault {

@@ -14,6 +14,18 @@ pub use sim::scene::objects::scale_set;
 pub use sim::scene::{GROUP, SUBSCRIPTION, network};
 use sim::{Config, Laboratory};
 
+pub const HOUR_MS: u64 = 3_600_000;
+pub const DAY_MS: u64 = 24 * HOUR_MS;
+/// How often the controller looks for drift.
+pub const INTERVAL_MS: u64 = 120_000;
+/// What annotations of the cloud provider begin with.
+pub const PREFIX: &str = "service.beta.kubernetes.io/";
+pub const INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
+pub const PIP_NAME: &str = "service.beta.kubernetes.io/azure-pip-name";
+pub const TIMEOUT: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
+/// The address of the estate's `byo-pip`.
+pub const BROUGHT: &str = "20.50.0.10";
+
 pub fn config(more: &Value) -> Value {
     let mut config = json!({
         "cloud": "AzurePublicCloud", "tenantId": "t", "aadClientId": "c", "aadClientSecret": "s",
@@ -83,6 +95,13 @@ pub fn service(index: u32) -> Value {
             "ports": [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]}})
 }
 
+/// The same, with annotations under their whole keys.
+pub fn annotated(index: u32, annotations: Value) -> Value {
+    let mut service = service(index);
+    service["metadata"]["annotations"] = annotations;
+    service
+}
+
 pub fn laboratory(more: &Value) -> Laboratory {
     let store = StoreOptions { ownership: Ownership::AppliedOnly, ..StoreOptions::default() };
     let azure = AzureOptions { defaults: Switch::Off, ..AzureOptions::default() };
@@ -93,6 +112,14 @@ pub fn laboratory(more: &Value) -> Laboratory {
         store.create(node(index), 0).expect("a node is created");
     }
     Laboratory::new(store, azure, policy(more), Options::default())
+}
+
+/// The laboratory at rest with these Services.
+pub fn served(services: impl IntoIterator<Item = Value>) -> Laboratory {
+    let mut lab = laboratory(&json!({}));
+    services.into_iter().for_each(|service| create(&mut lab, service));
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    lab
 }
 
 /// What the load balancers of a sample estate lead to.
@@ -129,20 +156,46 @@ pub fn sample_laboratory(backends: Backends, machines: u32, options: Options) ->
 }
 
 pub fn create(lab: &mut Laboratory, object: Value) {
-    let now = lab.now_ms;
-    lab.kubernetes.create(object, now).expect("the object is created");
+    lab.kubernetes.create(object, lab.now_ms).expect("the object is created");
+}
+
+pub fn remove(lab: &mut Laboratory, plural: &str, namespace: &str, name: &str) {
+    let object = ObjectRef::new(plural, namespace, name);
+    lab.kubernetes.delete(object, lab.now_ms).expect("it is deleted");
 }
 
 pub fn delete(lab: &mut Laboratory, namespace: &str, name: &str) {
-    let now = lab.now_ms;
-    let object = ObjectRef::new("services", namespace, name);
-    lab.kubernetes.delete(object, now).expect("the Service is deleted");
+    remove(lab, "services", namespace, name);
 }
 
 pub fn patch(lab: &mut Laboratory, plural: &str, namespace: &str, name: &str, body: Value) {
-    let now = lab.now_ms;
+    patch_part(lab, ObjectRef::new(plural, namespace, name), Part::Main, body);
+}
+
+pub fn patch_part(lab: &mut Laboratory, object: ObjectRef<'_>, part: Part, body: Value) {
+    lab.kubernetes.patch(object, part, &Patch::Merge(body), lab.now_ms).expect("it is patched");
+}
+
+pub fn object(lab: &Laboratory, plural: &str, namespace: &str, name: &str) -> Option<Value> {
     let object = ObjectRef::new(plural, namespace, name);
-    lab.kubernetes.patch(object, Part::Main, &Patch::Merge(body), now).expect("it is patched");
+    lab.kubernetes.get(object).ok().map(|object| Value::clone(&object))
+}
+
+/// A resource of the network's group.
+pub fn resource(lab: &Laboratory, kind_and_name: &str) -> Value {
+    lab.azure.resource(&network(kind_and_name)).expect("it is there")
+}
+
+/// The security group as a text.
+pub fn security_group(lab: &Laboratory) -> String {
+    resource(lab, "networkSecurityGroups/nsg").to_string()
+}
+
+/// A call of another client of Azure, by the newest contract; it is granted.
+pub fn call(lab: &mut Laboratory, method: &str, path: &str, body: Option<Value>) {
+    let request = Request { body, ..Request::new(method, path) };
+    let answer = lab.azure.handle(request, lab.now_ms);
+    assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
 }
 
 /// What the names of a Service's parts begin with.
@@ -155,10 +208,7 @@ pub fn edit(lab: &mut Laboratory, kind_and_name: &str, change: impl FnOnce(&mut 
     let id = network(kind_and_name);
     let mut body = lab.azure.resource(&id).expect("the resource is there");
     change(&mut body);
-    let now = lab.now_ms;
-    let request = Request::new("PUT", &format!("{id}?api-version=2024-05-01"));
-    let answer = lab.azure.handle(Request { body: Some(body), ..request }, now);
-    assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    call(lab, "PUT", &id, Some(body));
     lab.azure.clear_calls();
 }
 

@@ -1,7 +1,7 @@
 //! Services whose owners confirm interruptions before they happen.
 
 use super::{
-    balancer, carry_out, change, on, policy, service, settle, two, uid, with_subnet, world,
+    balancer, carry_out, change, on, placed, policy, service, settle, two, uid, with_subnet, world,
 };
 use crate::ask::annotation::{CONFIRM, CONFIRMED, PREFIX};
 use crate::ask::hold::to_confirm;
@@ -81,9 +81,7 @@ fn held(world: &World, policy: &Policy, n: u8) -> (String, String) {
 
 #[test]
 fn a_port_that_goes_waits_and_one_that_comes_does_not() {
-    let policy = policy(Layout::Single);
-    let mut world = world(vec![asking(1, &[80, 443], &[]), service(2)]);
-    settle(&mut world, &policy);
+    let (policy, mut world) = placed(Layout::Single, vec![asking(1, &[80, 443], &[]), service(2)]);
     let before = has(&world, 1);
     change(&mut world, asking(1, &[80], &[]));
     let (names, text) = held(&world, &policy, 1);
@@ -238,9 +236,7 @@ fn what_waits_blocks_no_other_service() {
 
 #[test]
 fn a_deletion_and_another_type_do_not_wait() {
-    let policy = policy(Layout::Single);
-    let mut world = world(vec![asking(1, &[80], &[])]);
-    settle(&mut world, &policy);
+    let (policy, mut world) = placed(Layout::Single, vec![asking(1, &[80], &[])]);
     change(&mut world, Service { wish: Wish::Nothing, ..asking(1, &[80], &[]) });
     settle(&mut world, &policy);
     assert_eq!(on(&world, "kubernetes"), [0_u8; 0]);

@@ -1,9 +1,8 @@
 //! What a write that is under way brings a load balancer counts as there, and so does what lists do
 //! not show yet.
 
-use super::{
-    annotated, balancer, carry_out, change, policy, pool, service, settle, two, uid, world,
-};
+use super::{annotated, balancer, carry_out, change, placed, pool, service, settle, two, uid};
+use fixture::{in_flight, service_mut};
 use model::World;
 use model::azure::PublicIp;
 use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service};
@@ -16,9 +15,7 @@ use std::sync::Arc;
 
 #[test]
 fn a_node_that_is_about_to_join_one_load_balancer_joins_no_other() {
-    let policy = policy(Layout::Several(two()));
-    let mut world = world(vec![service(1)]);
-    settle(&mut world, &policy);
+    let (policy, mut world) = placed(Layout::Several(two()), vec![service(1)]);
     // A write that is not answered yet brings the second set's nodes.
     let all = world.azure.balancers.known_mut().expect("read").values_mut();
     let only = Arc::make_mut(all.last().expect("the only one"));
@@ -53,11 +50,8 @@ fn nodes_join_none_while_a_load_balancer_may_be_unlisted() {
 }
 
 fn join_none_while_unlisted(ingress: Vec<Ingress>) {
-    let policy = policy(Layout::Several(two()));
-    let mut world = world(vec![service(1), service(2)]);
-    settle(&mut world, &policy);
-    let second = world.kubernetes.services.get_mut(&uid(2)).expect("it stays");
-    Arc::make_mut(second).ingress = ingress;
+    let (policy, mut world) = placed(Layout::Several(two()), vec![service(1), service(2)]);
+    service_mut(&mut world, &uid(2)).ingress = ingress;
     let id = balancer(&world, "lb2").expect("it was made").id.clone();
     let second = world.azure.balancers.known_mut().expect("read").remove(&id).expect("it is there");
     world.unseen.insert(uid(2));
@@ -73,16 +67,14 @@ fn join_none_while_unlisted(ingress: Vec<Ingress>) {
 /// Where there are the fewest rules is asked with those that a write is bringing.
 #[test]
 fn rules_that_are_being_written_count() {
-    let policy = policy(Layout::Several(two()));
-    let mut world = world(vec![service(1), service(2), service(3)]);
-    settle(&mut world, &policy);
+    let (policy, mut world) =
+        placed(Layout::Several(two()), vec![service(1), service(2), service(3)]);
     let rules = |world: &World, name| balancer(world, name).map_or(0, |b| b.rules.len());
     assert_eq!((rules(&world, "kubernetes"), rules(&world, "lb2")), (2, 1));
     let finalizers = || vec![SERVICE_FINALIZER.into()];
     (4..=6).for_each(|n| change(&mut world, Service { finalizers: finalizers(), ..service(n) }));
     let id = balancer(&world, "lb2").expect("it was made").id.clone();
-    let causes = BTreeSet::from([uid(4), uid(5)]);
-    let flight = InFlight { attempt: 1, causes, addresses: Arc::default() };
+    let flight = in_flight([uid(4), uid(5)]);
     world.in_flight.insert(id, flight);
     let (_, report) = crate::plan(&world, &policy);
     let on = |n| report.services[&uid(n)].balancer.as_deref();
@@ -93,9 +85,8 @@ fn rules_that_are_being_written_count() {
 /// which comes first in order, another public IP is.
 #[test]
 fn a_shared_address_goes_where_it_is_being_written() {
-    let policy = policy(Layout::Several(two()));
-    let mut world = world(vec![service(1), service(2), service(3)]);
-    settle(&mut world, &policy);
+    let (policy, mut world) =
+        placed(Layout::Several(two()), vec![service(1), service(2), service(3)]);
     let all = world.azure.public_ips.get_mut(&policy.group).and_then(Fact::known_mut);
     let all = all.expect("read");
     let made = all.values().next().expect("of service 1").clone();
@@ -112,11 +103,7 @@ fn a_shared_address_goes_where_it_is_being_written() {
         service
     };
     (4..=5).for_each(|n| change(&mut world, brings(n)));
-    let flight = |n: u8| InFlight {
-        attempt: 1,
-        causes: BTreeSet::from([uid(n)]),
-        addresses: Arc::default(),
-    };
+    let flight = |n: u8| in_flight([uid(n)]);
     let id = balancer(&world, "kubernetes").expect("it was made").id.clone();
     world.in_flight.insert(id, flight(5));
     world.in_flight.insert(policy.public_ip_id(&policy.group, "another"), flight(4));

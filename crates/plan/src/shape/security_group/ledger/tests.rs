@@ -1,14 +1,17 @@
 //! What is recorded, opened, closed and forgotten, and in which order.
 
 use crate::check::{Breach, check};
-use crate::shape::stage::{ADDRESS, PINNED, change, internal, policy, settled, uid, world};
+use crate::shape::stage::{
+    ADDRESS, PINNED, change, internal, planned, policy, settled, uid, world,
+};
 use explain::forecast::settle;
+use fixture::{in_flight, security_group_mut};
 use model::azure::SecurityGroup;
 use model::kubernetes::{Deletion, Service, Wish};
 use model::ledger::{Destinations, Holder, Ledger};
 use model::plan::{Action, Resource};
 use model::report::Wait;
-use model::world::{Fact, InFlight};
+use model::world::Fact;
 use model::{Etag, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -21,11 +24,6 @@ fn closed(n: u16, port: u16) -> Service {
 
 fn group(world: &World) -> &Arc<SecurityGroup> {
     world.azure.security_group.known().expect("read").as_ref().expect("there")
-}
-
-fn group_mut(world: &mut World) -> &mut SecurityGroup {
-    let group = world.azure.security_group.known_mut().expect("read").as_mut().expect("there");
-    Arc::make_mut(group)
 }
 
 fn ledger(world: &World) -> &Ledger {
@@ -46,8 +44,7 @@ fn held_by(n: u16) -> Destinations {
 
 /// Whether the plan changes the security group, and whether that waits.
 fn change_of(world: &World) -> Option<Vec<Wait>> {
-    let (plan, _) = crate::plan(world, &policy());
-    assert_eq!(check(world, &policy(), &plan), []);
+    let (plan, _) = planned(world);
     let mut changes = plan.changes.iter();
     changes.find(|change| change.target == policy().security_group_id()).map(|c| c.waits.clone())
 }
@@ -55,7 +52,7 @@ fn change_of(world: &World) -> Option<Vec<Wait>> {
 /// A Service whose frontend stands, and whose address is neither recorded nor open.
 fn unopened() -> World {
     let mut world = settled(world(vec![closed(1, 80)]));
-    group_mut(&mut world).rules.clear();
+    security_group_mut(&mut world).rules.clear();
     ledger_mut(&mut world).destinations.clear();
     world
 }
@@ -77,7 +74,7 @@ fn an_address_is_recorded_before_it_is_opened() {
 fn a_closing_waits_a_little_for_what_is_being_recorded() {
     let mut world = settled(world(vec![closed(1, 80)]));
     let other: IpAddr = "10.224.7.7".parse().expect("an address");
-    group_mut(&mut world).rules[0].destinations.insert("10.224.7.7".into());
+    security_group_mut(&mut world).rules[0].destinations.insert("10.224.7.7".into());
     let book = ledger_mut(&mut world);
     book.destinations = BTreeMap::from([(other, BTreeSet::new())]);
     assert_eq!(change_of(&world), Some(vec![Wait::Gathering { others: 1 }]));
@@ -108,18 +105,17 @@ fn an_address_is_not_forgotten_while_a_write_may_open_it() {
     let mut world = settled(world(vec![closed(1, 80)]));
     world.kubernetes.services.clear();
     world.azure.balancers = Fact::Known(BTreeMap::new());
-    group_mut(&mut world).rules.clear();
+    security_group_mut(&mut world).rules.clear();
     let forgets = |world: &World| crate::plan(world, &policy()).0.ledger.is_some();
     ledger_mut(&mut world).planned_on = None;
     assert!(forgets(&world));
     let id = policy().security_group_id();
-    let causes = BTreeSet::from([uid(1)]);
-    let flight = InFlight { attempt: 1, causes, addresses: Arc::default() };
+    let flight = in_flight([uid(1)]);
     let mut flying = world.clone();
     flying.in_flight.insert(id, flight);
     assert!(!forgets(&flying), "a write is under way");
     let etag = Some(Etag::new("as it was"));
-    group_mut(&mut world).etag.clone_from(&etag);
+    security_group_mut(&mut world).etag.clone_from(&etag);
     ledger_mut(&mut world).planned_on = etag;
     assert!(!forgets(&world), "one of a leader before may still take effect");
 }
@@ -127,7 +123,7 @@ fn an_address_is_not_forgotten_while_a_write_may_open_it() {
 #[test]
 fn another_clusters_address_stays_although_ours_is_beside_it() {
     let mut world = settled(world(vec![closed(1, 80)]));
-    group_mut(&mut world).rules[0].destinations.insert("10.7.7.7".into());
+    security_group_mut(&mut world).rules[0].destinations.insert("10.7.7.7".into());
     assert_eq!(change_of(&world), None);
     let service = closed(1, 80);
     change(&mut world, Service { deletion: Deletion::Requested, wish: Wish::Nothing, ..service });
@@ -140,7 +136,7 @@ fn another_clusters_address_stays_although_ours_is_beside_it() {
 #[test]
 fn without_a_ledger_what_is_this_clusters_is_adopted_and_nothing_else() {
     let mut world = settled(world(vec![closed(1, 80)]));
-    group_mut(&mut world).rules[0].destinations.insert("10.7.7.7".into());
+    security_group_mut(&mut world).rules[0].destinations.insert("10.7.7.7".into());
     world.kubernetes.ledger = Fact::Known(Arc::default());
     let (plan, _) = crate::plan(&world, &policy());
     assert!(plan.changes.is_empty());
@@ -150,7 +146,7 @@ fn without_a_ledger_what_is_this_clusters_is_adopted_and_nothing_else() {
     assert_eq!(write.destinations, held_by(1));
     // What the process knew of one that was deleted goes on.
     let gone: IpAddr = "10.8.8.8".parse().expect("an address");
-    group_mut(&mut world).rules[0].destinations.insert("10.8.8.8".into());
+    security_group_mut(&mut world).rules[0].destinations.insert("10.8.8.8".into());
     ledger_mut(&mut world).destinations.entry(gone).or_default();
     let (world, _) = settle(world, &policy());
     let left = ["10.7.7.7", ADDRESS].map(Arc::from);
@@ -185,7 +181,7 @@ fn a_plan_that_opens_what_is_not_recorded_is_found() {
 fn what_cannot_be_opened_is_not_recorded_again_and_again() {
     let mut world = settled(world(vec![closed(1, 80)]));
     // Somebody else's rule has the name of ours.
-    group_mut(&mut world).rules[0].priority = 100;
+    security_group_mut(&mut world).rules[0].priority = 100;
     ledger_mut(&mut world).planned_on = None;
     let (world, report) = settle(world, &policy());
     assert_eq!(report.services[&uid(1)].findings[0].rule, "SecurityRuleNameTaken");

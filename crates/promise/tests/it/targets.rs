@@ -104,3 +104,22 @@ fn a_service_may_wait_for_its_pods_only_where_no_port_has_a_number() {
     scene.slices.push(slice("w", 8080, true));
     assert!(unanswered(&scene).is_empty() && !told(&scene));
 }
+
+#[test]
+fn a_container_load_balancer_is_in_the_region_of_the_cloud_config_and_in_no_edge_zone() {
+    let said = |mut balancer: Value, stood: bool| {
+        balancer["id"] = json!(format!("{ROOT}/loadBalancers/{UID}"));
+        let balancer = Arc::new(balancer);
+        let mut scene = scene(&[], vec![Arc::clone(&balancer)]);
+        scene.before = if stood { vec![balancer] } else { Vec::new() };
+        let broken = judge(&scene).into_iter().map(|broken| broken.text);
+        let found = broken.filter(|text| text.contains("region") || text.contains("edge zone"));
+        found.collect::<Vec<String>>()
+    };
+    let edge = json!({"type": "EdgeZone", "name": "losangeles"});
+    let none: Vec<String> = Vec::new();
+    assert_eq!(said(json!({"location": "East US"}), false), none);
+    assert!(said(json!({"location": "westus"}), false)[0].contains("the region of"));
+    assert!(said(json!({"extendedLocation": edge}), false)[0].contains("the edge zone of"));
+    assert_eq!(said(json!({"location": "westus"}), true), none, "it stood before");
+}

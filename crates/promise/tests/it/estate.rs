@@ -260,6 +260,31 @@ fn frontends_and_public_ips() {
     spoil(2, 1, "/properties/ipAddress", &Value::Null, "public-ip", "no address");
 }
 
+/// It is found by its address, and bears another name.
+#[test]
+fn a_frontend_is_called_after_its_service() {
+    let named = |by_others: bool| {
+        let mut scene = kept();
+        let old = below(&format!("frontendIPConfigurations/{BASE}-old"));
+        let balancer = &mut scene[2][0]["properties"];
+        balancer["frontendIPConfigurations"][0]["name"] = json!(format!("{BASE}-old"));
+        balancer["frontendIPConfigurations"][0]["id"] = old["id"].clone();
+        for at in 0..2 {
+            let rule = &mut balancer["loadBalancingRules"][at];
+            rule["properties"]["frontendIPConfiguration"] = old.clone();
+        }
+        if by_others {
+            let other = json!({"name": "theirs", "properties": {"frontendIPConfiguration": old,
+                "protocol": "Tcp", "frontendPort": 8_080, "backendPort": 8_080}});
+            balancer["loadBalancingRules"].as_array_mut().unwrap().push(other);
+        }
+        let broken = look(scene, config());
+        broken.iter().any(|b| b.text.starts_with("the name of frontend"))
+    };
+    assert!(named(false));
+    assert!(!named(true), "another's rule leads from it");
+}
+
 #[test]
 fn nothing_is_left_failed() {
     for at in 0..4 {
@@ -535,6 +560,47 @@ fn status_condition_and_finalizer() {
     let annotations = json!(
         {"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "3"});
     spoil(0, 0, "/metadata/annotations", &annotations, "status", "the Service is refused");
+}
+
+#[test]
+fn a_note_is_told_by_the_condition() {
+    const MODE: &str = "service.beta.kubernetes.io/azure-load-balancer-mode";
+    let said = |annotation: Option<&str>, reason: &str, message: &str| {
+        let mut scene = kept();
+        let service = &mut scene[0][0];
+        if let Some(value) = annotation {
+            service["metadata"]["annotations"][MODE] = json!(value);
+        }
+        let condition = &mut service["status"]["conditions"][0];
+        condition["reason"] = json!(reason);
+        condition["message"] = json!(message);
+        look(scene, config()).into_iter().map(|broken| broken.text).collect::<Vec<_>>()
+    };
+    let none: Vec<String> = Vec::new();
+    let told = format!("{MODE}: \"other\" has no effect");
+    assert_eq!(said(Some("other"), "ModeIgnored", &told), none);
+    assert_eq!(said(Some(""), "Programmed", "Azure is as the Service asks."), none);
+    let well = said(Some("other"), "Programmed", "Azure is as the Service asks.");
+    assert!(well[0].contains("it must tell ModeIgnored"), "{well:?}");
+    let of_another = said(Some("other"), "MalformedTag", "azure-pip-tags: \"a\" is ignored");
+    assert!(of_another[0].contains("it must tell ModeIgnored"), "{of_another:?}");
+    let idle = said(None, "ModeIgnored", &told);
+    assert!(idle[0].contains("nothing is there to be noted"), "{idle:?}");
+}
+
+#[test]
+fn who_is_held_back_is_told_by_which_annotation() {
+    let said = |message: &str| {
+        let mut scene = kept();
+        scene[0][0]["metadata"]["annotations"]["ballast.dev/pause"] = json!("true");
+        let condition = json!({"type": "ballast.dev/Programmed", "status": "False",
+            "reason": "Paused", "message": message});
+        scene[0][0]["status"]["conditions"] = json!([condition]);
+        let broken = look(scene, config());
+        broken.iter().any(|b| b.text.contains("names no annotation; its owner pauses it"))
+    };
+    assert!(!said("ballast.dev/pause: nothing of the Service is written (got \"true\")"));
+    assert!(said("nothing is written"));
 }
 
 #[test]
