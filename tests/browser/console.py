@@ -408,7 +408,7 @@ def thousand(browser, binary):
         page.goto("/topology")
         browser.check(page, "the topology of 1,000 Services")
         picture(page, "thousand")
-        page.goto("/topology?q=app-77")
+        page.goto("/topology?balancer=kubernetes")
         page.locator("svg.topology a", has_text="12 more").first.click()
         page.wait_for_url("**pool=**")
         members = page.get_by_role("table", name="Members")
