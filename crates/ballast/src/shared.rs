@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Upper bounds of the times that are told apart, in microseconds.
+/// Upper bounds of the histogram's buckets, in microseconds.
 const STEP_BOUNDS_US: [u64; 9] =
     [1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000];
 

@@ -32,7 +32,7 @@ impl Controller {
         self.drift.unmarked.clear();
     }
 
-    /// What a write has come to is what drift is told from.
+    /// Drift is found by comparing with the result of a write.
     pub(crate) fn confirm_written(&mut self, id: &ResourceId, action: &Action) {
         // What was repaired is not kept as others had made it.
         let left = match self.policy.drift {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The Pods whose gates a fact may be about.
 pub(crate) enum Subject {
     /// None.
-    Nobody,
+    None,
     /// This one, and its UID as it was before the fact.
     Pod(ServiceName, Option<Arc<str>>),
     /// All of them.
@@ -27,7 +27,7 @@ impl Controller {
             KubernetesFact::GatedPod(pod) => &pod.name,
             KubernetesFact::GatedPodGone(name) => name,
             KubernetesFact::ListEnd(Kind::GatedPods, _) => return Subject::All,
-            _ => return Subject::Nobody,
+            _ => return Subject::None,
         };
         let held = self.world.kubernetes.gated_pods.get(name);
         Subject::Pod(name.clone(), held.map(|pod| Arc::clone(&pod.uid)))
@@ -37,7 +37,7 @@ impl Controller {
     pub(crate) fn follow_gates(&mut self, subject: Subject, now_ms: u64) {
         let pods = &self.world.kubernetes.gated_pods;
         match subject {
-            Subject::Nobody => {}
+            Subject::None => {}
             Subject::All => {
                 let known: BTreeSet<&Arc<str>> = pods.values().map(|pod| &pod.uid).collect();
                 self.kubernetes.gates.retain(&known);

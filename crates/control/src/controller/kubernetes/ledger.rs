@@ -430,7 +430,7 @@ mod tests {
         controller.kubernetes.ledger.call = Some(id);
         controller.heard_of_ledger(id, &LedgerCall::Read, shown(Some(&kept.encode())), 2);
         assert_eq!(note(&mut controller, 3), None);
-        // Somebody has taken it out.
+        // Another client has taken it out.
         controller.kubernetes.ledger.call = Some(id);
         controller.heard_of_ledger(id, &LedgerCall::Read, shown(None), 3);
         assert!(note(&mut controller, 4).is_some());

@@ -1,4 +1,4 @@
-//! What others changed in Azure is told: a line for each resource, and Events for its Services.
+//! Reports what others changed in Azure: a line for each resource, and Events for its Services.
 
 use crate::controller::Controller;
 use crate::effect::NoticeKind;

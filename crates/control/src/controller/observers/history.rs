@@ -25,7 +25,7 @@ impl Controller {
         self.observers.history.causes.note_node(fact, &self.world.kubernetes);
     }
 
-    /// What has been brought about is no cause of what follows.
+    /// What has been written is no cause of what follows.
     pub(crate) fn close_causes(&mut self) {
         let Planning { plan, report, .. } = &self.planning;
         self.observers.history.causes.close(&self.world, plan, report);

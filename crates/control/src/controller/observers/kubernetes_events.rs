@@ -195,7 +195,7 @@ impl Controller {
         self.post(name, uid, failed(text), now_ms);
     }
 
-    /// Somebody else changed what a Service has in Azure.
+    /// Another client changed what a Service has in Azure.
     pub(crate) fn tell_drift(
         &mut self,
         name: &ServiceName,

@@ -1,4 +1,4 @@
-//! What the controller does and sees is told, counted and timed. Nothing that decides reads it.
+//! Notices, counts and times of what the controller does and sees. No decision reads them.
 
 mod drift_log;
 mod history;

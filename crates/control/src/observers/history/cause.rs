@@ -112,7 +112,7 @@ impl Causes {
         }
     }
 
-    /// What has been brought about is no cause of what follows.
+    /// What has been written is no cause of what follows.
     pub fn close(&mut self, world: &World, plan: &Plan, report: &Report) {
         let (known, reports) = (&world.kubernetes.services, &report.services);
         let open = |uid: &ServiceUid| match reports.get(uid) {
