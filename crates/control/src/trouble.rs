@@ -4,7 +4,6 @@ use crate::request::method;
 use arm::error::{ArmError, ErrorKind};
 use model::obstacle::{Obstacle, ObstacleKind, Subject};
 use model::plan::Action;
-use model::report::short;
 use model::{ResourceId, ServiceUid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,7 +45,7 @@ impl<'f> Failure<'f> {
             | ErrorKind::Unreachable
             | ErrorKind::Ambiguous => ObstacleKind::BackedOff,
         };
-        let operation = format!("{} {}", method(action).name(), short(id));
+        let operation = format!("{} {}", method(action).name(), id.short());
         Self { kind, operation, code: &error.code, message: &error.message }
     }
 

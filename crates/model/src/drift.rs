@@ -84,9 +84,7 @@ impl Drift {
     /// The resource in a few words, as in `loadBalancers/kubernetes`.
     #[must_use]
     pub fn resource(&self) -> &str {
-        let text = self.target.as_str();
-        let from = text.rfind("/providers/").map_or(0, |at| at + "/providers/".len());
-        text[from..].split_once('/').map_or(text, |(_, rest)| rest)
+        self.target.short()
     }
 
     /// What happened to the part, as in `rule a-TCP-80 is gone`.

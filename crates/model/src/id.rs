@@ -275,6 +275,16 @@ impl ResourceId {
         &self.text[from..]
     }
 
+    /// Without subscription, group and provider, as in `loadBalancers/kubernetes`.
+    #[must_use]
+    pub fn short(&self) -> &str {
+        const PROVIDERS: &str = "/providers/";
+        // Azure writes ids in letters of either case.
+        let at = self.text.to_ascii_lowercase().rfind(PROVIDERS);
+        let rest = &self.text[at.map_or(0, |at| at + PROVIDERS.len())..];
+        rest.split_once('/').map_or(rest, |(_, short)| short)
+    }
+
     /// The resource two segments up; `None` for an id with fewer than three segments.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
@@ -428,6 +438,8 @@ mod tests {
         assert_eq!(a.group(), Some(Group::new("rg")));
         assert_eq!(a.subscription().as_deref(), Some("s"));
         assert_eq!(a.name(), "Z");
+        assert_eq!((a.short(), b.short()), ("y/Z", "Y/z"));
+        assert_eq!(ResourceId::new(a.as_str().to_uppercase()).short(), "Y/Z");
         assert!(a.is_in(&Group::new("Rg")) && !a.is_in(&Group::new("r")));
         assert!(!ResourceId::new("/subscriptions/s").is_in(&Group::new("rg")));
         let child = a.child("kinds", "Name");

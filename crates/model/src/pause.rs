@@ -1,7 +1,6 @@
 //! What an operator stops for the whole cluster: writes to Azure.
 
 use crate::id::ResourceId;
-use crate::report::short;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -57,8 +56,7 @@ impl Pause {
     #[must_use]
     pub fn stops(&self, id: &ResourceId) -> bool {
         let Self::Kinds(kinds) = self else { return true };
-        let name = short(id);
-        let kind = name.split('/').next().unwrap_or_default();
+        let kind = id.short().split('/').next().unwrap_or_default();
         kinds.iter().any(|stopped| stopped.eq_ignore_ascii_case(kind))
     }
 }

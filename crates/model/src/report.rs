@@ -258,27 +258,16 @@ impl fmt::Display for Wait {
             Self::Reading(need) => write!(f, "reading {need}"),
             Self::Listing => f.write_str("lists that are complete and new enough"),
             Self::Finalizer => f.write_str("the finalizer to be written"),
-            Self::Resource { id, until } => write!(f, "{} {until}", short(id)),
+            Self::Resource { id, until } => write!(f, "{} {until}", id.short()),
             Self::Gathering { others } => write!(f, "{others} more to join the same write"),
             Self::SetAside { reason, .. } => write!(f, "the next try after: {reason}"),
             Self::Budget { limit, .. } => write!(f, "the budget of {limit}"),
-            Self::Writing(id) => write!(f, "the write of {}", short(id)),
+            Self::Writing(id) => write!(f, "the write of {}", id.short()),
             Self::Status => f.write_str("its status to be written"),
             Self::Ledger => f.write_str("its addresses to be recorded"),
             Self::Pods => f.write_str("its Pods to agree on the number of a target port"),
         }
     }
-}
-
-/// A resource without its subscription and group, as in `loadBalancers/kubernetes`.
-#[must_use]
-pub fn short(id: &ResourceId) -> String {
-    let text = id.as_str();
-    // Azure writes ids in letters of either case.
-    let from =
-        text.to_ascii_lowercase().rfind("/providers/").map_or(0, |at| at + "/providers/".len());
-    let rest = &text[from..];
-    rest.split_once('/').map_or(rest, |(_, name)| name).to_owned()
 }
 
 impl fmt::Display for Until {

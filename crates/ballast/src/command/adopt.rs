@@ -16,7 +16,6 @@ use edge::arm::Sender;
 use edge::terminal::safe;
 use explain::adoption::{Refused, adoption};
 use model::plan::{Action, Change};
-use model::report::short;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -83,7 +82,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let contract = Contract::for_policy(policy);
     for change in &found.changes {
         let Some(request) = put(contract, change) else { continue };
-        let what = format!("PUT {}", short(&change.target));
+        let what = format!("PUT {}", change.target.short());
         carry_out(&engine.azure.sender, request).await.map_err(|error| {
             let text = format!("{what}: {error}. Run the same command again");
             Failure::new(Exit::Failed, text)

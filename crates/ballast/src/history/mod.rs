@@ -6,7 +6,6 @@ pub mod file;
 use control::history::{Cause, FieldChange};
 use control::{Controller, DriftOutcome, DriftRecord, WriteOutcome, WriteRecord};
 use model::ResourceId;
-use model::report::short;
 use observe::config::{Cloud, CloudSettings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -240,7 +239,7 @@ impl WriteEntry {
             sent_ms: record.sent_ms,
             ended_ms: record.ended_ms,
             method: record.method.to_owned(),
-            resource: short(&record.target),
+            resource: record.target.short().to_owned(),
             id: record.target.to_string(),
             correlation_id: record.correlation.to_string(),
             attempt: record.attempt,

@@ -17,7 +17,6 @@ use crate::output::{Ink, Paint};
 use crate::render::tree;
 use arm::difference::Field;
 use model::ResourceId;
-use model::report::short;
 use serde_json::Value;
 
 /// The whole document.
@@ -138,7 +137,7 @@ fn render_change(change: &ChangeView, paint: Paint, indent: usize) -> String {
 fn shortened(value: &Value) -> Value {
     match value {
         Value::String(text) if text.starts_with("/subscriptions/") => {
-            Value::from(short(&ResourceId::new(text)))
+            Value::from(ResourceId::new(text).short())
         }
         Value::Array(list) => list.iter().map(shortened).collect(),
         Value::Object(object) => {

@@ -15,7 +15,7 @@ use crate::lanes::lane::{Lane, Stage, Work};
 use crate::request::method;
 use model::obstacle::{Obstacle, ObstacleKind, Subject};
 use model::plan::change_of;
-use model::report::{State, Wait, short};
+use model::report::{State, Wait};
 use model::world::Need;
 use model::{ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -290,7 +290,7 @@ impl Controller {
                 Caller::Lane(id) => {
                     let work = self.lanes.all.get(id).and_then(|lane| lane.work.as_ref());
                     let Some(work) = work else { continue };
-                    let operation = format!("{} {}", awaited(work), short(id));
+                    let operation = format!("{} {}", awaited(work), id.short());
                     let services = waiting.on_write(id, work.change.causes.clone());
                     (Subject::Write(id.clone()), operation, services)
                 }

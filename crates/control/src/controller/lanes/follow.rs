@@ -14,7 +14,7 @@ use arm::{Answer, Method, Reply};
 use model::azure::{Provisioning, Sku};
 use model::kubernetes::{Deletion, POD_FINALIZER, Pod};
 use model::plan::{Action, Change, Resource};
-use model::report::{ServiceReport, State, Wait, short};
+use model::report::{ServiceReport, State, Wait};
 use model::{ResourceId, ServiceUid};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -189,7 +189,7 @@ impl Controller {
             }
         };
         let Some(lane) = self.lanes.all.get_mut(id) else { return };
-        let failure = Failure::of_read(format!("GET {}", short(id)), error);
+        let failure = Failure::of_read(format!("GET {}", id.short()), error);
         lane.note(failure, &work.change.causes, now_ms);
         // Whatever was in the way, each time makes the next pause longer.
         match error.kind {
@@ -426,7 +426,7 @@ fn outcome(work: &Work, kind: ErrorKind) -> Option<Outcome> {
 
 /// A change in a few words.
 pub(crate) fn describe(change: &Change) -> String {
-    let name = short(&change.target);
+    let name = change.target.short();
     let services = match change.causes.len() {
         0 => String::new(),
         1 => " for 1 Service".to_owned(),

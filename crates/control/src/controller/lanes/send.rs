@@ -16,7 +16,7 @@ use arm::operation::Operation;
 use model::azure::{FrontendAddress, PrivateLinkService, PublicIp};
 use model::obstacle::ObstacleKind;
 use model::plan::{Action, Change, Resource, change_of};
-use model::report::{Wait, short};
+use model::report::Wait;
 use model::world::Fact;
 use model::{Report, ResourceId, World};
 use std::cmp::Reverse;
@@ -132,7 +132,7 @@ impl Controller {
                     operation: format!(
                         "{} {}",
                         method(&change.action).name(),
-                        short(&change.target)
+                        change.target.short()
                     ),
                     code: "NotKept",
                     message: "Azure acknowledged the write and did not keep it",
