@@ -197,6 +197,7 @@ impl Controller {
 
     fn take_ledger(&mut self, body: &Value, now_ms: u64) {
         self.kubernetes.ledger.noted = Notes::read(body.get("data"));
+        self.retake_noted();
         self.reads.left.stir();
         let held = &mut self.world.kubernetes.ledger;
         let read = match ledger_from_value(body) {
@@ -295,7 +296,7 @@ impl Controller {
 mod tests {
     use super::*;
     use crate::event::{Event, Leadership};
-    use crate::kubernetes::ledger::DRIFT;
+    use crate::kubernetes::ledger::{DRIFT, GONE};
     use crate::retry::SOON_MS;
     use fixture::policy;
     use model::ledger::Destinations;
@@ -483,6 +484,26 @@ mod tests {
         };
         assert_eq!(waits(), (None, Some(SOON_MS)));
         assert_eq!(waits(), (None, Some(1_000)));
+    }
+
+    /// A process that begins now and has not seen the Service would take it for gone.
+    #[test]
+    fn a_service_that_was_heard_of_before_the_ledger_was_read_waits_for_its_names_as_well() {
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        controller.world = fixture::world();
+        let uid = fixture::service(&[]).uid;
+        let mut reads = |names: &str| {
+            controller.take_ledger(
+                &json!({ "metadata": { "resourceVersion": "7" },
+                "data": { LEDGER_DESTINATIONS: "", GONE: names } }),
+                0,
+            );
+            controller.follow_names(0);
+            controller.reads.left.is_retaken(&uid)
+        };
+        assert!(!reads("2026-01-01T00:00:00Z default/other\n"));
+        assert!(reads("2026-01-01T00:00:00Z default/web\n"));
+        assert!(!reads(""), "they are out");
     }
 
     /// The lease was won while a read was under way: what that read finds is of no use, but that

@@ -50,10 +50,11 @@ impl Controller {
     }
 
     /// Whether a write waits for a note: until the tags that it sets are in the ledger, or until
-    /// the names are out that its Services have again.
+    /// the names are out that its Services have again. Where nothing can be noted nothing waits: so
+    /// it is without a ledger, and while it cannot be read.
     pub(crate) fn awaits_note(&self, change: &Change) -> bool {
-        let known = self.world.kubernetes.ledger.known();
-        known.is_some_and(|ledger| !ledger.is_absent())
+        let unread = self.world.kubernetes.ledger.known().is_none();
+        !(unread || self.notes_nothing())
             && (self.sets_unnoted(&change.target)
                 || change.causes.iter().any(|uid| self.reads.left.is_retaken(uid)))
     }
@@ -120,7 +121,13 @@ mod tests {
         assert!(!controller.awaits_note(&write_of(&id)));
         // Without a ledger nothing could be waited for.
         controller.kubernetes.ledger.noted.tags = SetTags::default();
+        let ledger = std::mem::take(&mut controller.world.kubernetes.ledger);
         controller.world.kubernetes.ledger = Fact::Known(Arc::default());
+        assert!(!controller.awaits_note(&write_of(&id)));
+        // So it is with one that has stood for a layout which opens nothing any more.
+        controller.world.kubernetes.ledger = ledger;
+        assert!(controller.awaits_note(&write_of(&id)));
+        controller.policy.security_group_name = "".into();
         assert!(!controller.awaits_note(&write_of(&id)));
     }
 

@@ -92,11 +92,19 @@ impl Controller {
         if self.reads.left.is_recalled() || !known {
             return;
         }
-        let noted = &self.kubernetes.ledger.noted.gone;
-        let services = self.world.kubernetes.services.values();
+        let held = self.retake_noted();
+        self.reads.left.recall(&self.kubernetes.ledger.noted.gone, &held, now_ms);
+    }
+
+    /// Services that were heard of before the ledger was read wait as well until it has none of
+    /// their names. Returns the names of those of which it has one.
+    pub(crate) fn retake_noted(&mut self) -> BTreeSet<Arc<str>> {
         let mut held = BTreeSet::new();
-        // Most often there are none, and Services are many.
-        let services = services.filter(|_| noted.each().next().is_some());
+        // Most often none is noted, and Services are many.
+        if self.kubernetes.ledger.noted.gone.each().next().is_none() {
+            return held;
+        }
+        let services = self.world.kubernetes.services.values();
         for service in services.filter(|service| matters(service)) {
             let names = borne::of(service);
             if self.are_noted(&names) {
@@ -104,7 +112,7 @@ impl Controller {
                 held.extend(names);
             }
         }
-        self.reads.left.recall(noted, &held, now_ms);
+        held
     }
 
     /// Whether names have to be noted, or to be known, before what bears them is planned away.
