@@ -171,9 +171,14 @@ impl Choice<'_> {
         // On a load balancer of its own the address may move with the Service, unless others stay
         // on it: on its way to them it is on two.
         let held = held.filter(|(at, _)| firm || !is_on(at, intent.exposure));
-        let free = self.free(draft, intent, &eligible);
-        if let Some(current) = active.into_iter().find(|at| !firm && free.contains(at)) {
+        // What serves is not moved unasked: beside another's port it is refused where it is.
+        let stays = |at: &&Index| !firm && is_on(*at, intent.exposure) && eligible.contains(*at);
+        if let Some(&current) = active.iter().find(stays) {
             return Ok(current);
+        }
+        let free = self.free(draft, intent, &eligible);
+        if let Some(beside) = active.into_iter().find(|at| !firm && free.contains(at)) {
+            return Ok(beside);
         }
         if let Some(&(at, _)) = held {
             let name = &self.configs[at].name;
@@ -193,8 +198,8 @@ impl Choice<'_> {
         self.choose(&free, intent.exposure)
     }
 
-    /// The configurations where no other has the backend ports of a Service. Where others have them
-    /// everywhere it is all of them: the Service stays where it is, and is refused there.
+    /// The configurations where no other has the backend ports of a Service that comes to one.
+    /// Where others have them everywhere it is all of them: the Service is refused there.
     fn free(&self, draft: &Draft<'_>, intent: &Intent, eligible: &[Index]) -> Vec<Index> {
         let all = eligible.iter().copied();
         let free: Vec<Index> = all.filter(|at| !self.is_taken(draft, intent, *at)).collect();

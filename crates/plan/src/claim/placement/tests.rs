@@ -6,7 +6,7 @@ mod underway;
 
 use explain::forecast::forecast;
 use fixture::{load_balancer_config as config, uid};
-use model::azure::{AdminState, LoadBalancer};
+use model::azure::{AdminState, LoadBalancer, Rule};
 use model::kubernetes::{
     Endpoint, EndpointSlice, Membership, Node, NodeRole, Readiness, SERVICE_FINALIZER, Service,
     TrafficPolicy, Wish,
@@ -241,18 +241,39 @@ fn a_service_goes_where_its_backend_ports_are_free() {
     let second: Option<Arc<str>> = Some("lb2-internal".into());
     // They come together, and both load balancers have one rule by then.
     assert_eq!(placed(&with_subnet(vec![whole(1), inner(2), whole(3)])), second);
-    // It stands beside the other, and wants all ports from now on.
-    let world = with_subnet(vec![whole(1), inner(2), inner(3)]);
-    assert_eq!(placed(&world).as_deref(), Some("kubernetes-internal"));
-    let (mut world, _) = explain::forecast::settle(world, &policy);
-    change(&mut world, whole(3));
-    assert_eq!(placed(&world), second);
     // No load balancer is free.
     let world = with_subnet(vec![whole(1), whole(2), whole(3)]);
     let (_, last) = explain::forecast::settle(world, &policy);
     let last = &last.services[&uid(3)];
     let taken = last.findings.iter().any(|finding| finding.rule == "NodePortTaken");
     assert!(last.state == State::Refused && taken, "{last:#?}");
+}
+
+/// A rule of unknown owner has its new node port there, and on the other one it is free.
+#[test]
+fn a_service_that_serves_is_refused_where_it_is_and_moves_when_it_is_asked_to() {
+    let policy = policy(Layout::Several(two()));
+    let six = |port: u16, more: &[(&str, &str)]| {
+        let internal = ("azure-load-balancer-internal", "true");
+        let mut service = fixture::numbered(3, &[&[internal][..], more].concat());
+        service.ports[0].node_port = Some(port);
+        fixture::claimed(Service { families: vec![Family::V6], ..service })
+    };
+    let (mut world, _) = explain::forecast::settle(with_subnet(vec![six(30_080, &[])]), &policy);
+    let id = policy.balancer_id("kubernetes-internal");
+    let balancers = world.azure.balancers.known_mut().expect("read");
+    let balancer = Arc::make_mut(balancers.get_mut(&id).expect("it was placed there"));
+    let (frontend_port, backend_port) = (9, 31_000);
+    let own = balancer.rules[0].clone();
+    balancer.rules.push(Rule { name: "theirs".into(), frontend_port, backend_port, ..own });
+    change(&mut world, six(backend_port, &[]));
+    let (plan, report) = crate::plan(&world, &policy);
+    let found: Vec<_> = report.services[&uid(3)].findings.iter().map(|f| f.rule).collect();
+    assert_eq!(found, ["NodePortTaken"]);
+    assert!(plan.changes.iter().all(|c| c.target.name() != "lb2-internal"), "{plan:#?}");
+    change(&mut world, six(backend_port, &[("azure-load-balancer-configurations", "lb2")]));
+    let (_, report) = crate::plan(&world, &policy);
+    assert_eq!(report.services[&uid(3)].balancer.as_deref(), Some("lb2-internal"));
 }
 
 #[test]
