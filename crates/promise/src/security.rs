@@ -22,7 +22,8 @@
 use crate::Broken;
 use crate::asks::{Asks, Family, Port};
 use crate::case::{Case, Fate, Service};
-use crate::estate::{items, last, parts, text, told};
+use crate::estate::{id, items, last, parts, text, told};
+use crate::links;
 use crate::members;
 use crate::names::{self, SECURITY_RULE};
 use crate::nodes::Node;
@@ -293,7 +294,9 @@ fn one_or_list<'v>(inside: &'v Value, field: &str) -> Vec<&'v str> {
 }
 
 /// A Service that is refused keeps what it has: its addresses as its status and its frontends tell
-/// them, and nodes on its node ports, those that its rules lead to included.
+/// them, and nodes on its node ports, those that its rules lead to included. What stays without a
+/// Service for its private endpoints may stay open: Azure sends what comes through one to the
+/// backends from an address in the network, and the security group lets it in or not.
 fn kept(case: &Case<'_>) -> Kept {
     let mut kept = Kept::default();
     let refused = case
@@ -316,6 +319,19 @@ fn kept(case: &Case<'_>) -> Kept {
         kept.ports.extend(ports.map(|port| port.to_string()));
         let ports = items(&service.object["spec"]["ports"]);
         kept.ports.extend(ports.filter_map(|p| p["nodePort"].as_u64()).map(|p| p.to_string()));
+    }
+    let bereft = links::bereft(case);
+    for (_, balancer) in case.estate.balancers() {
+        let all = parts(balancer, "frontendIPConfigurations");
+        let all = all.filter(|frontend| bereft.contains(&id(&frontend["id"])));
+        let addresses = all.filter_map(|frontend| case.address_of(frontend));
+        kept.addresses.extend(addresses.filter_map(|address| address.parse::<IpAddr>().ok()));
+        let leads = |rule: &&Value| {
+            bereft.contains(&id(&rule["properties"]["frontendIPConfiguration"]["id"]))
+        };
+        let rules = parts(balancer, "loadBalancingRules").filter(leads);
+        let ports = rules.filter_map(|rule| rule["properties"]["backendPort"].as_u64());
+        kept.ports.extend(ports.map(|port| port.to_string()));
     }
     kept
 }

@@ -3,7 +3,9 @@
 use crate::ask::reader::is_group_name;
 use crate::draft::Draft;
 use crate::own::{self, name};
-use model::azure::{Frontend, FrontendAddress, PrivateLinkService, Rule};
+use model::azure::{
+    ConnectionState, Frontend, FrontendAddress, PrivateEndpointConnection, PrivateLinkService, Rule,
+};
 use model::kubernetes::{SERVICE_FINALIZER, Service};
 use model::policy::BalancerSku;
 use model::world::{Fact, Need};
@@ -29,6 +31,13 @@ pub(crate) fn before<'w>(
 ) -> Option<&'w Arc<PrivateLinkService>> {
     let on = |f: &ResourceId| f.parent().as_ref() == Some(balancer);
     known(draft).find(|link| link.frontends.iter().any(on))
+}
+
+/// The private endpoints that are connected to one.
+pub(crate) fn connected(
+    link: &PrivateLinkService,
+) -> impl Iterator<Item = &PrivateEndpointConnection> {
+    link.connections.iter().filter(|c| c.state == ConnectionState::Connected)
 }
 
 /// Whether one may stand before a load balancer that a Service there has in a resource group which

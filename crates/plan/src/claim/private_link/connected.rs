@@ -10,8 +10,8 @@ use crate::claim::Refusal;
 use crate::draft::Draft;
 use crate::own::tags::{is_name_of, owner};
 use crate::own::{Base, name};
-use crate::standing::private_link::unread_of;
-use model::azure::{ConnectionState, PrivateEndpointConnection, PrivateLinkService};
+use crate::standing::private_link::{connected, unread_of};
+use model::azure::PrivateLinkService;
 use model::kubernetes::Service;
 use model::policy::BalancerSku;
 use model::report::Finding;
@@ -70,10 +70,6 @@ pub fn unread_links(world: &World, policy: &Policy, service: &Service) -> Option
         return None;
     }
     unread_of(world, policy, service).map(Need::PrivateLinks)
-}
-
-fn connected(link: &PrivateLinkService) -> impl Iterator<Item = &PrivateEndpointConnection> {
-    link.connections.iter().filter(|c| c.state == ConnectionState::Connected)
 }
 
 fn agrees(service: &Service) -> bool {

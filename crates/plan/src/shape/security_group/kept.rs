@@ -1,5 +1,6 @@
 //! What stays open for Services that keep what they have: those that are refused or set aside,
-//! those about which something has to be read first, and those that do not carry our finalizer yet.
+//! those about which something has to be read first, and those that do not carry our finalizer yet;
+//! and for what private endpoints are connected to though its Service is gone.
 
 use super::super::pool;
 use super::Book;
@@ -8,8 +9,11 @@ use crate::claim::security_group::room::is_crowded;
 use crate::draft::{Case, Draft, Stance};
 use crate::own::finalizer::is_claimed;
 use crate::own::security_rule::is_managed;
-use crate::standing::frontend;
-use model::azure::{Frontend, FrontendAddress, LoadBalancer, Rule, SecurityGroup, SecurityRule};
+use crate::own::{Owner, Whose, is_named_after_one};
+use crate::standing::{frontend, private_link};
+use model::azure::{
+    Frontend, FrontendAddress, LoadBalancer, PrivateLinkService, Rule, SecurityGroup, SecurityRule,
+};
 use model::kubernetes::{Node, NodeRole, Service};
 use model::policy::PoolKind;
 use model::{Family, Holder, ServiceUid};
@@ -195,23 +199,46 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
             }
             addresses.extend(fronts.filter_map(|f| frontend::address_of(draft, f)).map(text));
             led_to.extend(rules.iter().map(|rule| rule.frontend_port));
-            kept.backends.push(behind(draft, case, &balancer, seats, &rules));
+            kept.backends.push(behind(draft, Some(case), &balancer, seats, &rules));
         }
-        let ports = opened(case, &led_to);
+        let ports = opened(own_ports(case.service), &led_to);
         addresses.into_iter().for_each(|at| kept.keep(at, ports.clone()));
     }
+    keep_connected(&mut kept, draft, placement);
     kept
 }
 
-/// Ports that may be open for a Service with rules to these ports: those, and its own.
-fn opened(case: &Case<'_>, led_to: &[u16]) -> Ports {
+/// Keeps open what stays without its Service because private endpoints are connected before it:
+/// what comes through one is let in by the security group as all else is.
+fn keep_connected(kept: &mut Kept, draft: &Draft<'_>, placement: &Placement) {
+    let ours = |link: &&Arc<PrivateLinkService>| draft.own.private_link(link) == Whose::Ours;
+    let links = private_link::known(draft).filter(|l| private_link::connected(l).next().is_some());
+    for id in links.filter(ours).flat_map(|link| &link.frontends) {
+        let Some(balancer) = id.parent().and_then(|of| draft.view(&of)) else { continue };
+        let Some(frontend) = balancer.frontend(id.name()) else { continue };
+        let mut rules = balancer.rules_to(&frontend.name);
+        rules.retain(|r| is_named_after_one(&r.name) && draft.whose(&r.name) == Owner::Foreign);
+        if rules.is_empty() {
+            continue;
+        }
+        let led_to: Vec<u16> = rules.iter().map(|rule| rule.frontend_port).collect();
+        let address = frontend::address_of(draft, frontend).map(|a| Arc::from(a.to_string()));
+        address.into_iter().for_each(|at| kept.keep(at, opened(BTreeSet::new(), &led_to)));
+        rules.retain(|rule| rule.floating_ip != Some(true));
+        let seats = placement.balancers.get(&balancer.id).filter(|_| !rules.is_empty());
+        let behind = seats.map(|seats| behind(draft, None, &balancer, seats, &rules));
+        kept.backends.extend(behind);
+    }
+}
+
+/// Ports that may be open for a Service with these ports and rules to those ports.
+fn opened(mut own: BTreeSet<Arc<str>>, led_to: &[u16]) -> Ports {
     // No rule says what it had, or one leads to all ports.
     if led_to.is_empty() || led_to.contains(&0) {
         return Ports::All;
     }
-    let mut ports = own_ports(case.service);
-    ports.extend(led_to.iter().map(|port| Arc::from(port.to_string())));
-    Ports::Some(ports)
+    own.extend(led_to.iter().map(|port| Arc::from(port.to_string())));
+    Ports::Some(own)
 }
 
 /// What may be open for a Service as it is: its ports, and the node ports that lead to them.
@@ -228,14 +255,16 @@ fn is_unseen(draft: &Draft<'_>, frontend: &Frontend) -> bool {
     }
 }
 
+/// The nodes behind rules of a Service; `None`: it is gone.
 fn behind(
     draft: &Draft<'_>,
-    case: &Case<'_>,
+    case: Option<&Case<'_>>,
     balancer: &LoadBalancer,
     seats: &Assignment,
     rules: &[&Rule],
 ) -> Behind {
-    let ports = case.service.ports.iter().filter_map(|p| p.node_port);
+    let own = case.into_iter().flat_map(|case| &case.service.ports);
+    let ports = own.filter_map(|port| port.node_port);
     let ports = ports.chain(rules.iter().map(|r| r.backend_port));
     let led = |name: &str| {
         let id = balancer.id.child("backendAddressPools", name);
@@ -262,10 +291,12 @@ fn behind(
         nodes.extend(members.flat_map(addresses).flatten());
     }
     let ever = held.union(&nodes).map(|a| a.to_string().into()).collect();
-    let uid = &case.service.uid;
-    let follows = matches!(case.stance, Stance::Frozen(_)) && !draft.world.holds.contains_key(uid);
+    let follows = |case: &&Case<'_>| {
+        matches!(case.stance, Stance::Frozen(_))
+            && !draft.world.holds.contains_key(&case.service.uid)
+    };
     Behind {
-        follower: follows.then(|| uid.clone()),
+        follower: case.filter(follows).map(|case| case.service.uid.clone()),
         ports: ports.map(|port| port.to_string().into()).collect(),
         nodes,
         ever,

@@ -5,7 +5,9 @@ use crate::shape::stage::{ADDRESS, PINNED, balancer, change, internal, planned, 
 use crate::shape::stage::{uid, world};
 use explain::forecast::settle;
 use fixture::{in_flight, public_ips_mut, security_group_mut};
-use model::azure::{PublicIp, Rest, SecurityGroup, SecurityRule, Tags};
+use model::azure::{
+    ConnectionState, PrivateEndpointConnection, PublicIp, Rest, SecurityGroup, SecurityRule, Tags,
+};
 use model::kubernetes::{Deletion, Node, NodeRole, Service, Wish};
 use model::plan::{Action, Edit, Resource};
 use model::policy::{ControlPlane, PoolKind};
@@ -288,6 +290,33 @@ fn what_is_open_stays_open_for_a_service_that_lost_our_finalizer() {
     let (plan, _) = crate::plan(&world, &policy());
     assert_eq!((plan.changes.len(), plan.writes.len()), (0, 1), "{plan:#?}");
     assert_eq!(open(&settled(world)), [Arc::from("80")].into());
+}
+
+/// Its finalizers were stripped off, and it went: what others are connected to stays until its
+/// names are known to be gone, which the operator's command says.
+#[test]
+fn what_private_endpoints_are_connected_to_stays_open_without_its_service() {
+    let linked = closed(1, 80, &[("azure-pls-create", "true")]);
+    let beside = closed(2, 82, &[(PINNED, "10.224.9.10")]);
+    let before = settled(world(vec![linked, beside]));
+    for (state, is_gone, stays) in [
+        (ConnectionState::Connected, false, true),
+        (ConnectionState::Other, false, false),
+        (ConnectionState::Connected, true, false),
+    ] {
+        let mut world = before.clone();
+        let facts = world.azure.private_links.values_mut().filter_map(Fact::known_mut);
+        for link in facts.flat_map(|all| all.values_mut()) {
+            let id = link.id.child("privateEndpointConnections", "c");
+            Arc::make_mut(link).connections.push(PrivateEndpointConnection { id, state });
+        }
+        world.kubernetes.services.remove(&uid(1)).expect("it was there");
+        world.abandoned.extend(is_gone.then(|| Arc::from(uid(1).base_name())));
+        let (plan, _) = planned(&world);
+        let group = policy().security_group_id();
+        let is_written = plan.changes.iter().any(|change| change.target == group);
+        assert_eq!((is_written, plan.ledger.is_some()), (!stays, false), "{state:?} {is_gone}");
+    }
 }
 
 /// Internal Service number `n` of a namespace, that so many ranges may connect to; no two of them
