@@ -26,11 +26,22 @@ use model::world::Need;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// When a name lost its Service.
+#[derive(Clone, Copy, Debug)]
+struct Since {
+    /// The time.
+    at_ms: u64,
+    /// How many Services had gone by then.
+    turn: u64,
+}
+
 /// Names of Services that are gone.
 #[derive(Debug, Default)]
 pub(crate) struct Left {
     /// Since when no Service has the name.
-    since_ms: BTreeMap<Arc<str>, u64>,
+    since: BTreeMap<Arc<str>, Since>,
+    /// How many Services have gone.
+    turns: u64,
     /// When the oldest list had been read at the last look.
     looked_ms: u64,
     /// Services that are gone, of which it is not read yet whether what they had is taken away.
@@ -56,9 +67,11 @@ fn bears_names(need: &Need) -> bool {
 }
 
 impl Left {
-    /// No Service has a name any more.
-    pub fn leave(&mut self, name: Arc<str>, now_ms: u64) {
-        self.since_ms.insert(name, now_ms);
+    /// A Service has these names no more.
+    pub fn leave(&mut self, names: impl IntoIterator<Item = Arc<str>>, now_ms: u64) {
+        self.turns += 1;
+        let since = Since { at_ms: now_ms, turn: self.turns };
+        self.since.extend(names.into_iter().map(|name| (name, since)));
         self.stirred = true;
     }
 
@@ -87,7 +100,7 @@ impl Left {
 
     /// A Service has a name, or nothing bears it.
     pub fn forget(&mut self, name: &Arc<str>) {
-        self.stirred |= self.since_ms.remove(name).is_some();
+        self.stirred |= self.since.remove(name).is_some();
     }
 
     /// A Service has a name again which the ledger has.
@@ -122,8 +135,9 @@ impl Left {
 
     /// Takes in what another process has noted, but for names that Services have.
     pub fn recall(&mut self, noted: &Gone, held: &BTreeSet<Arc<str>>, now_ms: u64) {
+        let since = Since { at_ms: now_ms, turn: self.turns };
         for (name, _) in noted.each().filter(|(name, _)| !held.contains(*name)) {
-            self.since_ms.entry(Arc::clone(name)).or_insert(now_ms);
+            self.since.entry(Arc::clone(name)).or_insert(since);
         }
         (self.stirred, self.recalled) = (true, true);
     }
@@ -140,18 +154,23 @@ impl Left {
 
     /// The names of Services that are gone which the ledger lacks.
     pub fn beyond(&self, noted: &Gone) -> BTreeSet<Arc<str>> {
-        self.since_ms.keys().filter(|name| !noted.has(name)).cloned().collect()
+        self.since.keys().filter(|name| !noted.has(name)).cloned().collect()
     }
 
     /// Decides what is to be noted: what is noted, until it is forgotten, and what anything bears.
+    /// Where there is no room for all, those of one Service come together: a public IP bears several
+    /// names of its Service, and goes once all are noted.
     pub fn note(&mut self, noted: &Gone, borne: &BTreeSet<Arc<str>>) {
         let mut wanted = Gone::default();
-        let is_left = |name: &Arc<str>| !self.recalled || self.since_ms.contains_key(name);
+        let is_left = |name: &Arc<str>| !self.recalled || self.since.contains_key(name);
         for (name, time) in noted.each().filter(|entry| is_left(entry.0)) {
             wanted.add(name, time);
         }
-        for (name, at) in self.since_ms.iter().filter(|(name, _)| borne.contains(*name)) {
-            wanted.add(name, &Arc::from(timestamp(*at)));
+        let mut left: Vec<(&Arc<str>, &Since)> =
+            self.since.iter().filter(|(name, _)| borne.contains(*name)).collect();
+        left.sort_by_key(|(_, since)| since.turn);
+        for (name, since) in left {
+            wanted.add(name, &Arc::from(timestamp(since.at_ms)));
         }
         self.wanted = wanted;
     }
@@ -163,7 +182,7 @@ impl Left {
 
     /// Names of Services that are gone, as far as this process knows.
     pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.since_ms.keys()
+        self.since.keys()
     }
 
     /// The names of Services that went before all lists were read, long enough before for the lists
@@ -173,7 +192,7 @@ impl Left {
         store: &BTreeMap<Need, Read>,
         oldest_sent_ms: Option<u64>,
     ) -> BTreeSet<Arc<str>> {
-        if self.since_ms.is_empty() {
+        if self.since.is_empty() {
             return BTreeSet::new();
         }
         let lists = store.iter().filter(|(need, _)| bears_names(need));
@@ -186,7 +205,7 @@ impl Left {
         let certain_ms = oldest_ms.saturating_sub(UNFOLLOWED_MS + LIST_LAG_MS);
         // This process follows what it has sent for as long as it takes.
         let certain_ms = oldest_sent_ms.map_or(certain_ms, |sent| sent.min(certain_ms));
-        let old = self.since_ms.iter().filter(|(_, at)| **at < certain_ms);
+        let old = self.since.iter().filter(|(_, since)| since.at_ms < certain_ms);
         old.map(|(name, _)| Arc::clone(name)).collect()
     }
 }
@@ -207,7 +226,7 @@ mod tests {
     #[test]
     fn what_something_bears_is_noted_until_it_is_forgotten() {
         let mut left = Left::default();
-        names(&["a1", "default/web"]).into_iter().for_each(|name| left.leave(name, 0));
+        left.leave(names(&["a1", "default/web"]), 0);
         assert_eq!(left.wanted(), None, "it is not decided yet");
         left.recall(&Gone::default(), &BTreeSet::new(), 0);
         left.note(&Gone::default(), &names(&["a1", "a2"]));
@@ -221,6 +240,22 @@ mod tests {
         left.forget(&Arc::from("a1"));
         left.note(&noted, &names(&["a1"]));
         assert_eq!(wanted(&mut left), "");
+    }
+
+    /// A namespace went, with more public IPs than there is room for: those of the first Services
+    /// go, and make room for the others.
+    #[test]
+    fn where_room_is_short_the_names_of_a_service_are_noted_together() {
+        let mut left = Left::default();
+        let of = |n: u32| -> [Arc<str>; 2] {
+            [format!("a{n:031x}").into(), format!("team/web-{n:04}").into()]
+        };
+        (0..1_000).for_each(|n| left.leave(of(n), 0));
+        left.recall(&Gone::default(), &BTreeSet::new(), 0);
+        left.note(&Gone::default(), &(0..1_000).flat_map(of).collect());
+        let noted = Gone::read(&wanted(&mut left));
+        let whole = (0..1_000).filter(|n| of(*n).iter().all(|name| noted.has(name))).count();
+        assert!(whole > 200, "{whole}: {noted:?}");
     }
 
     #[test]

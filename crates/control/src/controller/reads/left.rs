@@ -13,13 +13,10 @@ use std::sync::Arc;
 impl Controller {
     /// No Service has these names any more.
     pub(crate) fn leave_names(&mut self, names: [Arc<str>; 3], now_ms: u64) {
-        let alone = self.notes_nothing();
-        for name in names {
-            self.reads.left.leave(Arc::clone(&name), now_ms);
-            if alone {
-                self.world.abandoned.insert(name);
-            }
+        if self.notes_nothing() {
+            self.world.abandoned.extend(names.iter().cloned());
         }
+        self.reads.left.leave(names, now_ms);
     }
 
     /// A Service has its names.
