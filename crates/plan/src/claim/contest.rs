@@ -124,7 +124,9 @@ pub(crate) fn backend_port_taken<'b>(
         Owner::Orphaned => false,
         Owner::Ours(uid) => {
             let asks = |other: &Intent| backend_ports(other, family).contains(&ALL_PORTS);
-            rule.protocol == RuleProtocol::All && draft.cases[uid].intent().is_none_or(asks)
+            let case = &draft.cases[uid];
+            let leaves = matches!(case.stance, Stance::Leaving);
+            rule.protocol == RuleProtocol::All && !leaves && case.intent().is_none_or(asks)
         }
     };
     let all = balancer.rules_at(&wanted).into_iter();

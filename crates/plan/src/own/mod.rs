@@ -210,8 +210,8 @@ impl<'w> Own<'w> {
         })
     }
 
-    /// Whether a base name or a name is that of a Service of this cluster, or of one that this
-    /// process has seen go.
+    /// Whether a base name or a name is that of a Service of this cluster, or of one that is known
+    /// to be gone.
     fn knows(&self, name: &str) -> bool {
         self.service(name).is_some() || is_abandoned(self.world, name)
     }

@@ -244,24 +244,28 @@ fn who_stays_on_a_frontend_whose_maker_joined_a_refused_service_goes_on() {
 }
 
 /// Azure takes one rule for all ports of a pool where there is no floating IP. The Service that has
-/// it is to have a public IP, and what opens its private address may be under way: until that is
-/// known its rule stays.
+/// it is to have a public IP, or none at all, and what opens its private address may be under way:
+/// until that is known its rule stays.
 #[test]
 fn all_ports_are_taken_only_when_the_one_who_has_them_can_let_go() {
     let six = |n| Service { families: vec![Family::V6], ..internal(n, 80 + n, &[ALL_PORTS]) };
-    let mut world = settled(world(vec![six(1)]));
-    let opening = in_flight([uid(1)]);
-    world.in_flight.insert(policy().security_group_id(), opening);
-    change(&mut world, Service { annotations: Arc::default(), ..six(1) });
-    change(&mut world, six(2));
-    let (plan, _) = planned(&world);
-    let id = policy().balancer_id("kubernetes-internal");
-    assert!(plan.changes.iter().all(|change| change.target != id), "{:#?}", plan.changes);
-    let report = report(&world, 2);
-    let wait = Wait::Resource { id, until: Until::Released };
-    assert_eq!((report.state, report.waits.contains(&wait)), (State::Waiting, true), "{report:#?}");
-    world.in_flight.clear();
-    let parts = parts(&settled(world));
-    assert!(parts.iter().all(|part| part.starts_with('2')), "{parts:?}");
-    assert!(parts.contains(&"2-TCP-82 -> 2".to_owned()), "{parts:?}");
+    let public = Service { annotations: Arc::default(), ..six(1) };
+    for edit in [public, Service { wish: Wish::Nothing, ..six(1) }] {
+        let mut world = settled(world(vec![six(1)]));
+        let opening = in_flight([uid(1)]);
+        world.in_flight.insert(policy().security_group_id(), opening);
+        change(&mut world, edit);
+        change(&mut world, six(2));
+        let (plan, _) = planned(&world);
+        let id = policy().balancer_id("kubernetes-internal");
+        assert!(plan.changes.iter().all(|change| change.target != id), "{:#?}", plan.changes);
+        let report = report(&world, 2);
+        let wait = Wait::Resource { id, until: Until::Released };
+        let waits = report.waits.contains(&wait);
+        assert_eq!((report.state, waits), (State::Waiting, true), "{report:#?}");
+        world.in_flight.clear();
+        let parts = parts(&settled(world));
+        assert!(parts.iter().all(|part| part.starts_with('2')), "{parts:?}");
+        assert!(parts.contains(&"2-TCP-82 -> 2".to_owned()), "{parts:?}");
+    }
 }
