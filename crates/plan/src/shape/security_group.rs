@@ -206,9 +206,10 @@ fn close(
     });
     // Kubernetes empties the status of a Service that wants no load balancer any more: the ledger
     // knows whose an address is.
+    let recorded = book.services(&closed);
     let had = |case: &&Case<'_>| {
         case.service.ingress.iter().any(|i| i.ip.as_ref().is_some_and(|ip| closed.contains(ip)))
-            || closed.iter().any(|destination| book.is_of(destination, &case.service.uid))
+            || recorded.contains(&case.service.uid)
     };
     draft.cases.values().filter(had).map(|case| case.service.uid.clone()).collect()
 }

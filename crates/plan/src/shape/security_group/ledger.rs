@@ -79,6 +79,17 @@ impl<'d> Book<'d> {
         holders.is_some_and(|holders| holders.contains(&Holder::Service(uid.clone())))
     }
 
+    /// The Services on whose account any of these destinations is recorded.
+    pub fn services(&self, destinations: &BTreeSet<Arc<str>>) -> BTreeSet<&ServiceUid> {
+        let addresses = destinations.iter().filter_map(|d| d.parse::<IpAddr>().ok());
+        let holders = addresses.filter_map(|address| self.known.get(&address)).flatten();
+        let services = holders.filter_map(|holder| match holder {
+            Holder::Service(uid) => Some(uid),
+            Holder::Node => None,
+        });
+        services.collect()
+    }
+
     /// Whether anything of the group is this cluster's, or was until it is known to be closed.
     pub fn knows_any(&self) -> bool {
         !self.known.is_empty()
