@@ -239,8 +239,9 @@ fn release(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     let writing = sent || draft.steps.changes.values().any(|c| c.causes.contains(uid));
     let unread = draft.steps.needs.iter().any(|need| may_hold(draft, uid, need));
     let blind = draft.balancers().is_none() || unread || is_hidden(draft, uid);
-    let open = security_group::has_open(draft, uid);
-    if on_balancer || writing || blind || open || case.traces == Traces::Some {
+    let stands = on_balancer || writing || blind || case.traces == Traces::Some;
+    // Last: it looks at all that is recorded.
+    if stands || security_group::has_open(draft, uid) {
         return;
     }
     let write = let_go(case.service);
