@@ -10,6 +10,8 @@
 //! - A name is kept while anything that was read bears it.
 //! - Nothing is taken away that private endpoints may be connected to, until it is read whether any
 //!   are.
+//! - What a process believed before its term decides nothing in it. What becomes of Services that
+//!   it saw go while it stood by is decided after the barrier of the term, on lists of the term.
 //! - Any other name is forgotten once lists are certain to show what was written for the Service:
 //!   each was read when an operation that began before the Service went had had its time.
 //! - A name that is noted stays noted until it is forgotten, or a Service has it again. Then it
@@ -26,26 +28,46 @@ use model::world::Need;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// When a name lost its Service.
+/// How a process knows that a Service is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The process saw the Service go in this term.
+    Seen,
+    /// The process saw it go before the term, or while it stood by: its watch may lag, and the
+    /// leader of that time may have decided otherwise.
+    Before,
+    /// The ledger says so.
+    Noted,
+}
+
+/// A name that no Service has.
 #[derive(Clone, Copy, Debug)]
-struct Since {
-    /// The time.
-    at_ms: u64,
+struct Nameless {
+    since_ms: u64,
     /// How many Services had gone by then.
     turn: u64,
+    source: Source,
+}
+
+/// A Service that is gone, of which it is not decided whether what it had is taken away.
+#[derive(Debug)]
+struct Undecided {
+    service: Arc<Service>,
+    names: [Arc<str>; 3],
+    since_ms: u64,
+    source: Source,
 }
 
 /// Names of Services that are gone.
 #[derive(Debug, Default)]
 pub(crate) struct Left {
-    /// Since when no Service has the name.
-    since: BTreeMap<Arc<str>, Since>,
+    /// Names that no Service has.
+    nameless: BTreeMap<Arc<str>, Nameless>,
     /// How many Services have gone.
     turns: u64,
     /// When the oldest list had been read at the last look.
     looked_ms: u64,
-    /// Services that are gone, of which it is not read yet whether what they had is taken away.
-    undecided: Vec<Arc<Service>>,
+    undecided: BTreeMap<ServiceUid, Undecided>,
     /// Names that the ledger is to have.
     wanted: Gone,
     /// Names, the ledger's notes, or what was read of Azure have changed since that was decided.
@@ -70,37 +92,49 @@ impl Left {
     /// A Service has these names no more.
     pub fn leave(&mut self, names: impl IntoIterator<Item = Arc<str>>, now_ms: u64) {
         self.turns += 1;
-        let since = Since { at_ms: now_ms, turn: self.turns };
-        self.since.extend(names.into_iter().map(|name| (name, since)));
+        let left = Nameless { since_ms: now_ms, turn: self.turns, source: Source::Seen };
+        self.nameless.extend(names.into_iter().map(|name| (name, left)));
         self.stirred = true;
     }
 
-    /// A Service is gone, and something has to be read first.
-    pub fn put_off(&mut self, service: Arc<Service>) {
-        self.undecided.push(service);
+    /// A Service with these names is gone; what becomes of what it had is not decided yet.
+    pub fn put_off(
+        &mut self,
+        service: Arc<Service>,
+        names: [Arc<str>; 3],
+        source: Source,
+        since_ms: u64,
+    ) {
+        let uid = service.uid.clone();
+        self.undecided.insert(uid, Undecided { service, names, since_ms, source });
     }
 
     /// A Service is there again.
     pub fn take_back(&mut self, uid: &ServiceUid) {
-        self.undecided.retain(|service| service.uid != *uid);
+        self.undecided.remove(uid);
     }
 
-    /// Services that are gone, and that wait for something to be read.
+    /// Services that are gone and not decided on.
     pub fn undecided(&self) -> impl Iterator<Item = &Arc<Service>> {
-        self.undecided.iter()
+        self.undecided.values().map(|gone| &gone.service)
     }
 
-    /// The Services that can be decided on by now.
-    pub fn take_decidable(&mut self, is_read: impl Fn(&Service) -> bool) -> Vec<Arc<Service>> {
-        let all = std::mem::take(&mut self.undecided).into_iter();
-        let (decidable, others) = all.partition(|service| is_read(service));
-        self.undecided = others;
-        decidable
+    /// The Services that are to be decided on in this term.
+    pub fn due(&self) -> impl Iterator<Item = &Arc<Service>> {
+        let due = self.undecided.values().filter(|gone| gone.source == Source::Seen);
+        due.map(|gone| &gone.service)
+    }
+
+    /// Whether what becomes of a Service that is gone is not decided, or a name is not relied on
+    /// yet that was left before the term.
+    pub fn is_in_doubt(&self) -> bool {
+        let before = |name: &Nameless| name.source == Source::Before;
+        !self.undecided.is_empty() || self.nameless.values().any(before)
     }
 
     /// A Service has a name, or nothing bears it.
     pub fn forget(&mut self, name: &Arc<str>) {
-        self.stirred |= self.since.remove(name).is_some();
+        self.stirred |= self.nameless.remove(name).is_some();
     }
 
     /// A Service has a name again which the ledger has.
@@ -123,9 +157,30 @@ impl Left {
         self.stirred = true;
     }
 
-    /// Another process may have noted what this one does not know.
-    pub fn doubt(&mut self) {
+    /// A term begins: another process may have noted what this one does not know, and have decided
+    /// otherwise. Gives the names that are not relied on until the barrier of the term.
+    pub fn doubt(&mut self) -> Vec<Arc<str>> {
         (self.stirred, self.recalled) = (true, false);
+        let doubted = self.nameless.keys().cloned().collect();
+        self.nameless.retain(|_, name| name.source != Source::Noted);
+        self.nameless.values_mut().for_each(|name| name.source = Source::Before);
+        self.undecided.values_mut().for_each(|gone| gone.source = Source::Before);
+        doubted
+    }
+
+    /// The barrier of the term is passed: lists show what another process wrote, and the watch has
+    /// shown Services that came again. Gives the names that are relied on from now on.
+    pub fn confirm(&mut self) -> Vec<Arc<str>> {
+        self.undecided.values_mut().for_each(|gone| gone.source = Source::Seen);
+        let mut confirmed = Vec::new();
+        for (name, left) in &mut self.nameless {
+            if left.source == Source::Before {
+                left.source = Source::Seen;
+                confirmed.push(Arc::clone(name));
+            }
+        }
+        self.stirred |= !confirmed.is_empty();
+        confirmed
     }
 
     /// Whether the names that the ledger has are known.
@@ -135,9 +190,9 @@ impl Left {
 
     /// Takes in what another process has noted, but for names that Services have.
     pub fn recall(&mut self, noted: &Gone, held: &BTreeSet<Arc<str>>, now_ms: u64) {
-        let since = Since { at_ms: now_ms, turn: self.turns };
+        let left = Nameless { since_ms: now_ms, turn: self.turns, source: Source::Noted };
         for (name, _) in noted.each().filter(|(name, _)| !held.contains(*name)) {
-            self.since.entry(Arc::clone(name)).or_insert(since);
+            self.nameless.entry(Arc::clone(name)).or_insert(left);
         }
         (self.stirred, self.recalled) = (true, true);
     }
@@ -154,7 +209,7 @@ impl Left {
 
     /// The names of Services that are gone which the ledger lacks.
     pub fn beyond(&self, noted: &Gone) -> BTreeSet<Arc<str>> {
-        self.since.keys().filter(|name| !noted.has(name)).cloned().collect()
+        self.names().filter(|name| !noted.has(name)).cloned().collect()
     }
 
     /// Decides what is to be noted: what is noted, until it is forgotten, and what anything bears.
@@ -162,15 +217,15 @@ impl Left {
     /// names of its Service, and goes once all are noted.
     pub fn note(&mut self, noted: &Gone, borne: &BTreeSet<Arc<str>>) {
         let mut wanted = Gone::default();
-        let is_left = |name: &Arc<str>| !self.recalled || self.since.contains_key(name);
+        let is_left = |name: &Arc<str>| !self.recalled || self.nameless.contains_key(name);
         for (name, time) in noted.each().filter(|entry| is_left(entry.0)) {
             wanted.add(name, time);
         }
-        let mut left: Vec<(&Arc<str>, &Since)> =
-            self.since.iter().filter(|(name, _)| borne.contains(*name)).collect();
-        left.sort_by_key(|(_, since)| since.turn);
-        for (name, since) in left {
-            wanted.add(name, &Arc::from(timestamp(since.at_ms)));
+        let mut left: Vec<(&Arc<str>, &Nameless)> =
+            self.known().filter(|(name, _)| borne.contains(*name)).collect();
+        left.sort_by_key(|(_, name)| name.turn);
+        for (name, Nameless { since_ms, .. }) in left {
+            wanted.add(name, &Arc::from(timestamp(*since_ms)));
         }
         self.wanted = wanted;
     }
@@ -180,33 +235,49 @@ impl Left {
         (!self.stirred).then_some(&self.wanted)
     }
 
-    /// Names of Services that are gone, as far as this process knows.
+    /// Names of Services that are gone, as far as this process knows in this term.
     pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.since.keys()
+        self.known().map(|(name, _)| name)
     }
 
-    /// The names of Services that went before all lists were read, long enough before for the lists
-    /// to show what was written for them; none where no list was read since the last look.
-    pub fn certain(
+    fn known(&self) -> impl Iterator<Item = (&Arc<str>, &Nameless)> {
+        self.nameless.iter().filter(|(_, name)| name.source != Source::Before)
+    }
+
+    /// A time such that lists show all that was written for Services that went before it: all lists
+    /// were read long enough after. `None` where no list was read since the last look.
+    pub fn certain_ms(
         &mut self,
         store: &BTreeMap<Need, Read>,
         oldest_sent_ms: Option<u64>,
-    ) -> BTreeSet<Arc<str>> {
-        if self.since.is_empty() {
-            return BTreeSet::new();
+    ) -> Option<u64> {
+        if self.nameless.is_empty() && self.undecided.is_empty() {
+            return None;
         }
         let lists = store.iter().filter(|(need, _)| bears_names(need));
         // A list that was not read is older than any other.
         let oldest_ms = lists.map(|(_, read)| read.read_ms()).min().flatten();
-        let Some(oldest_ms) = oldest_ms.filter(|at| *at > self.looked_ms) else {
-            return BTreeSet::new();
-        };
+        let oldest_ms = oldest_ms.filter(|at| *at > self.looked_ms)?;
         self.looked_ms = oldest_ms;
         let certain_ms = oldest_ms.saturating_sub(UNFOLLOWED_MS + LIST_LAG_MS);
         // This process follows what it has sent for as long as it takes.
-        let certain_ms = oldest_sent_ms.map_or(certain_ms, |sent| sent.min(certain_ms));
-        let old = self.since.iter().filter(|(_, since)| since.at_ms < certain_ms);
-        old.map(|(name, _)| Arc::clone(name)).collect()
+        Some(oldest_sent_ms.map_or(certain_ms, |sent| sent.min(certain_ms)))
+    }
+
+    /// The names of Services that went before a time.
+    pub fn left_before(&self, at_ms: u64) -> BTreeSet<Arc<str>> {
+        let names = self.nameless.iter().filter(|(_, name)| name.since_ms < at_ms);
+        let gone = self.undecided.values().filter(|gone| gone.since_ms < at_ms);
+        let names = names.map(|(name, _)| name).chain(gone.flat_map(|gone| &gone.names));
+        names.cloned().collect()
+    }
+
+    /// Forgets Services that went before a time, where nothing bears their names: there is nothing
+    /// to decide on. A process may stand by for months.
+    pub fn forget_undecided(&mut self, at_ms: u64, borne: &BTreeSet<Arc<str>>) {
+        self.undecided.retain(|_, gone| {
+            gone.since_ms >= at_ms || gone.names.iter().any(|name| borne.contains(name))
+        });
     }
 }
 
@@ -271,7 +342,35 @@ mod tests {
         assert_eq!(left.names().cloned().collect::<BTreeSet<_>>(), names(&["a1"]));
         left.note(&noted, &BTreeSet::new());
         assert_eq!(wanted(&mut left), "2026-01-01T00:00:00Z a1\n");
-        left.doubt();
-        assert!(!left.is_recalled());
+        assert_eq!(left.doubt(), [Arc::<str>::from("a1")]);
+        assert!(!left.is_recalled() && left.names().next().is_none(), "it is read anew");
+    }
+
+    /// A watch may lag: a Service may have the name again that this process saw go as a standby.
+    #[test]
+    fn what_was_left_before_the_term_is_noted_after_its_barrier() {
+        let mut left = Left::default();
+        left.leave(names(&["a1"]), 0);
+        assert_eq!(left.doubt(), [Arc::<str>::from("a1")]);
+        left.note(&Gone::default(), &names(&["a1"]));
+        assert_eq!(wanted(&mut left), "");
+        assert!(left.is_in_doubt());
+        left.confirm();
+        left.note(&Gone::default(), &names(&["a1"]));
+        assert_eq!(wanted(&mut left), "1970-01-01T00:00:00Z a1\n");
+        assert!(!left.is_in_doubt());
+    }
+
+    #[test]
+    fn a_service_of_which_nothing_is_left_needs_no_decision() {
+        let mut left = Left::default();
+        let gone = [Arc::from("a1"), Arc::from("a2"), Arc::from("a3")];
+        left.put_off(Arc::new(crate::sample::service(None)), gone, Source::Before, 5);
+        assert_eq!(left.left_before(6), names(&["a1", "a2", "a3"]));
+        let mut count_after = |at_ms: u64, borne: &[&str]| {
+            left.forget_undecided(at_ms, &names(borne));
+            left.undecided().count()
+        };
+        assert_eq!([count_after(5, &[]), count_after(6, &["a2"]), count_after(6, &[])], [1, 1, 0]);
     }
 }

@@ -1,7 +1,7 @@
 //! What is read: lists and resources of Azure, and facts from Kubernetes.
 
 pub(crate) mod keep;
-mod left;
+pub(crate) mod left;
 pub(crate) mod read;
 pub(crate) mod tables;
 

@@ -70,7 +70,9 @@ impl Controller {
         self.world.kubernetes.ledger = Fact::Unknown;
         // What has been taken off since may be another client's tag by now.
         self.kubernetes.tags = SetTags::default();
-        self.reads.left.doubt();
+        for name in self.reads.left.doubt() {
+            self.world.abandoned.remove(&name);
+        }
     }
 
     /// Sends the call that is due.

@@ -2,6 +2,8 @@
 
 use crate::controller::Controller;
 use crate::effect::NoticeKind;
+use crate::reads::left::Source;
+use crate::reads::read::Read;
 use model::ServiceUid;
 use model::kubernetes::{
     Backends, Claim, Custody, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service, Wish,
@@ -123,28 +125,34 @@ impl Controller {
     }
 
     /// A Service is gone, or wants nothing of us any more and carries no finalizer of ours. What
-    /// becomes of what it had follows from a list that may have to be read first.
+    /// becomes of what it had follows from a list that may have to be read first. A process that
+    /// stands by decides nothing: the leader does, on newer lists.
     fn notice_left(&mut self, service: Arc<Service>, now_ms: u64) {
         self.forgive(&service.uid);
         self.lanes.asked_ms.remove(&service.uid);
-        let nodes = self.policy.over(Backends::Nodes);
-        match nodes.and_then(|policy| plan::unread_links(&self.world, policy, &service)) {
-            None => self.part_with(&service, now_ms),
-            Some(need) => {
-                self.reads.left.put_off(service);
-                self.read_now(need);
-            }
-        }
+        let source = if self.term.is_held() { Source::Seen } else { Source::Before };
+        let names = borne::of(&service);
+        self.reads.left.put_off(service, names, source, now_ms);
+        self.decide_left(now_ms);
     }
 
-    /// Something was read: Services that are gone may have waited for it.
+    /// Decides on Services that are gone, as far as the lists for that are read, and has the others
+    /// read.
     pub(crate) fn decide_left(&mut self, now_ms: u64) {
-        let Some(policy) = self.policy.over(Backends::Nodes) else { return };
-        let world = &self.world;
-        let is_read = |service: &Service| plan::unread_links(world, policy, service).is_none();
-        for service in self.reads.left.take_decidable(is_read) {
-            self.part_with(&service, now_ms);
-            self.planning.dirty = true;
+        if !self.term.is_held() {
+            return;
+        }
+        for service in self.reads.left.due().cloned().collect::<Vec<Arc<Service>>>() {
+            let nodes = self.policy.over(Backends::Nodes);
+            match nodes.and_then(|policy| plan::unread_links(&self.world, policy, &service)) {
+                None => {
+                    self.reads.left.take_back(&service.uid);
+                    self.part_with(&service, now_ms);
+                    self.planning.dirty = true;
+                }
+                Some(need) if self.reads.store.get(&need).is_some_and(Read::is_awaited) => {}
+                Some(need) => self.read_now(need),
+            }
         }
     }
 
@@ -192,7 +200,7 @@ fn asks(service: &Service) -> Service {
 #[cfg(test)]
 mod tests {
     use crate::sample::{policy, service};
-    use crate::{Controller, Event, Options};
+    use crate::{Controller, Event, Leadership, Options};
     use model::azure::{
         ConnectionState, PrivateEndpointConnection, PrivateLinkService, Provisioning, Rest,
     };
@@ -258,11 +266,15 @@ mod tests {
         }
     }
 
+    fn with_link() -> Service {
+        let asks = [("azure-load-balancer-internal", "true"), ("azure-pls-create", "true")];
+        fixture::numbered(1, &asks)
+    }
+
     /// A process that has just begun, without a ledger, and a Service that goes before its Private
     /// Link Services are read.
     fn undecided() -> (Controller, Service) {
-        let asks = [("azure-load-balancer-internal", "true"), ("azure-pls-create", "true")];
-        let service = fixture::numbered(1, &asks);
+        let service = with_link();
         let mut controller = Controller::new(fixture::policy(), Options::default());
         controller.world.kubernetes.ledger = Known::Known(Arc::default());
         hear(&mut controller, [Fact::Service(Box::new(service.clone()))]);
@@ -284,6 +296,26 @@ mod tests {
     fn what_a_service_had_is_taken_away_once_its_private_links_are_read() {
         for connected in [false, true] {
             let (mut controller, service) = undecided();
+            let link = connected.then(|| link(&controller.policy, &service.uid));
+            assert_eq!(read(&mut controller, link).is_empty(), connected);
+        }
+    }
+
+    /// A private endpoint is connected after a standby has read the Private Link Services, and
+    /// before it leads.
+    #[test]
+    fn a_standby_decides_on_no_service_that_goes() {
+        for connected in [false, true] {
+            let service = with_link();
+            let options = Options { leadership: Leadership::Lost, ..Options::default() };
+            let mut controller = Controller::new(fixture::policy(), options);
+            controller.world.kubernetes.ledger = Known::Known(Arc::default());
+            assert!(read(&mut controller, None).is_empty());
+            hear(&mut controller, [Fact::Service(Box::new(service.clone()))]);
+            assert!(hear(&mut controller, [Fact::ServiceGone(service.uid.clone())]).is_empty());
+            controller.step([Event::Leadership(Leadership::Held)], 1);
+            controller.world.kubernetes.ledger = Known::Known(Arc::default());
+            assert!(controller.world.abandoned.is_empty() && controller.owes_names());
             let link = connected.then(|| link(&controller.policy, &service.uid));
             assert_eq!(read(&mut controller, link).is_empty(), connected);
         }

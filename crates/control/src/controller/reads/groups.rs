@@ -77,6 +77,7 @@ impl Controller {
 mod tests {
     use super::*;
     use crate::Options;
+    use crate::reads::left::Source;
     use fixture::{policy, service};
     use std::collections::BTreeMap;
 
@@ -117,7 +118,8 @@ mod tests {
         let need = Need::PrivateLinks(Group::new("far"));
         controller.read_now(need.clone());
         let gone = service(&[("azure-pls-create", "true"), ("azure-pls-resource-group", "far")]);
-        controller.reads.left.put_off(Arc::new(gone));
+        let names = plan::own::borne::of(&gone);
+        controller.reads.left.put_off(Arc::new(gone), names, Source::Seen, 0);
         for now_ms in [0, UNFOLLOWED_MS] {
             controller.forget_unused(&need, now_ms);
         }

@@ -50,6 +50,9 @@ impl Controller {
 
     /// Decides which names are to be noted, and which planning relies on.
     pub(crate) fn follow_names(&mut self, now_ms: u64) {
+        if self.term.is_held() && self.term.barrier == TakeoverBarrier::Done {
+            self.confirm_left(now_ms);
+        }
         self.recall_names(now_ms);
         let (ledger, held) = (&self.kubernetes.ledger, &self.world.kubernetes.services);
         self.reads.left.look_at_retaken(|uid| {
@@ -78,6 +81,15 @@ impl Controller {
                 self.world.abandoned.remove(name);
             }
         }
+    }
+
+    /// What was left before the term counts from now on.
+    fn confirm_left(&mut self, now_ms: u64) {
+        let confirmed = self.reads.left.confirm();
+        if self.notes_nothing() {
+            self.world.abandoned.extend(confirmed);
+        }
+        self.decide_left(now_ms);
     }
 
     /// Takes in what another process has noted. A watch may lag: names count once lists are
@@ -112,21 +124,28 @@ impl Controller {
         held
     }
 
-    /// Whether names have to be noted, or to be known, before what bears them is planned away.
+    /// Whether names have to be noted, or to be known, or a Service that is gone has to be decided
+    /// on, before what bears the names is planned away.
     #[must_use]
     pub fn owes_names(&self) -> bool {
-        if !self.term.is_held() || self.notes_nothing() {
+        if !self.term.is_held() {
             return false;
+        }
+        if self.notes_nothing() {
+            return self.reads.left.is_in_doubt();
         }
         let (left, noted) = (&self.reads.left, &self.kubernetes.ledger.noted.gone);
         let lacks = left.wanted().is_some_and(|wanted| !wanted.is_within(noted));
-        lacks || (!left.is_recalled() && noted.each().next().is_some())
+        let unknown = !left.is_recalled() && noted.each().next().is_some();
+        lacks || unknown || left.is_in_doubt()
     }
 
     /// Forgets names that nothing bears. Another look is due when all lists were read again.
     pub(crate) fn forget_names(&mut self) {
         let sent = self.lanes.all.values().filter_map(|lane| Some(lane.work.as_ref()?.sent_ms));
-        let old = self.reads.left.certain(&self.reads.store, sent.min());
+        let certain_ms = self.reads.left.certain_ms(&self.reads.store, sent.min());
+        let Some(certain_ms) = certain_ms else { return };
+        let old = self.reads.left.left_before(certain_ms);
         if old.is_empty() {
             return;
         }
@@ -136,12 +155,14 @@ impl Controller {
             self.world.abandoned.remove(name);
             self.planning.dirty |= self.kubernetes.ledger.noted.gone.has(name);
         }
+        self.reads.left.forget_undecided(certain_ms, &borne);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Leadership;
     use crate::gone::Gone;
     use fixture::{policy, service, world};
 
@@ -212,6 +233,26 @@ mod tests {
         fresh.term.barrier = TakeoverBarrier::Done;
         fresh.follow_names(10);
         assert!(!fresh.world.abandoned.is_empty() && !fresh.owes_names());
+    }
+
+    /// A Service has the name again, of which the watch of the new leader has not told yet, and the
+    /// leader before took the note out.
+    #[test]
+    fn what_a_standby_has_read_in_the_ledger_decides_nothing_once_it_leads() {
+        let (_, noted) = seen();
+        let mut standby = before(&noted);
+        standby.term.leadership = Leadership::Lost;
+        standby.world.kubernetes.services.clear();
+        standby.follow_names(5);
+        assert!(!standby.world.abandoned.is_empty());
+        standby.term.leadership = Leadership::Held;
+        standby.doubt_ledger();
+        assert!(standby.world.abandoned.is_empty());
+        standby.world.kubernetes.ledger = world().kubernetes.ledger;
+        standby.kubernetes.ledger.noted.gone = Gone::default();
+        standby.follow_names(6);
+        assert!(standby.world.abandoned.is_empty());
+        assert_eq!(standby.reads.left.wanted(), Some(&Gone::default()));
     }
 
     #[test]
