@@ -197,7 +197,7 @@ impl Controller {
             _ => drop(lane.retry.count()),
         }
         let times = lane.turned_away + lane.retry.failures();
-        let at_ms = now_ms + backoff::after(times, None);
+        let at_ms = now_ms + backoff::after(times, error.retry_after_ms);
         lane.look_again(contract, id, Work { stage, ..work }, at_ms);
     }
 
