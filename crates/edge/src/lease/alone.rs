@@ -4,6 +4,9 @@
 //! # Guarantees
 //! - The controller hears of a pause before it hears of anything else.
 //! - A read that fails neither begins nor ends a pause.
+//! - The process waits for the first answer while that may come. An API server that will answer no
+//!   better, as without the right to read the Lease, does not keep it from beginning: the log says
+//!   that pauses are not heeded.
 //! - A Lease that is not there is created without a holder, so that there is one to annotate; one
 //!   that another client has deleted, with the annotations that were seen on it.
 
@@ -28,8 +31,8 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 /// Why it is not known what is paused.
 struct Unknown {
-    /// Whether there is no use in waiting: the API server refuses to say, or there is no Lease and
-    /// none can be created.
+    /// Whether there is no use in waiting: the API server will answer no better, or there is no
+    /// Lease and none can be created.
     refused: bool,
     why: String,
 }
@@ -44,6 +47,8 @@ struct Reader {
     annotations: Value,
     /// The last trouble that was logged.
     logged: String,
+    /// Whether the controller has begun.
+    begun: bool,
 }
 
 /// Reads the Lease until `stop`, and tells of pauses. Returns once the first read was answered.
@@ -60,13 +65,14 @@ pub async fn heed_pauses(
             () = tokio::time::sleep(PACE) => {}
         }
     }
+    reader.begun = true;
     tokio::spawn(reader.run(stop));
 }
 
 impl Reader {
     fn new(client: Client, lease: ServiceName, events: mpsc::Sender<Event>) -> Self {
         let (told, annotations, logged) = (None, Value::Null, String::new());
-        Self { client, lease, events, told, annotations, logged }
+        Self { client, lease, events, told, annotations, logged, begun: false }
     }
 
     async fn run(mut self, stop: CancellationToken) {
@@ -79,7 +85,7 @@ impl Reader {
         }
     }
 
-    /// Whether the API server answered the question, or refuses to.
+    /// Whether the API server answered the question, or never will.
     async fn look(&mut self) -> bool {
         match self.read().await {
             Ok(pause) => {
@@ -94,11 +100,21 @@ impl Reader {
             Err(Unknown { refused, why }) => {
                 if self.logged != why {
                     let lease = self.lease.to_string();
-                    tracing::warn!(lease, "`ballast pause --all` is not heeded: {why}");
+                    let then = self.consequence(refused);
+                    tracing::warn!(lease, "{then}: {why}");
                     self.logged = why;
                 }
                 refused
             }
+        }
+    }
+
+    /// What follows from a read that failed.
+    fn consequence(&self, refused: bool) -> &'static str {
+        match (refused, self.begun) {
+            (true, _) => "`ballast pause --all` is not heeded",
+            (false, false) => "the controller waits until it is known what an operator has paused",
+            (false, true) => "an operator's pause stays as it was last read",
         }
     }
 
@@ -148,8 +164,12 @@ impl Reader {
 }
 
 fn unknown(reply: &ServerReply) -> Unknown {
-    let refused = matches!(reply.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    Unknown { refused, why: status_text(reply.status, &reply.body) }
+    let may_pass = reply.status.is_server_error()
+        || matches!(
+            reply.status,
+            StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS
+        );
+    Unknown { refused: !may_pass, why: status_text(reply.status, &reply.body) }
 }
 
 #[cfg(test)]
@@ -232,11 +252,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_does_not_answer_is_asked_again_and_one_that_refuses_is_not_waited_for() {
-        let heard = heed(|_, number| match number {
-            0 => json(503, &json!({"message": "broken"})),
-            _ => json(200, &annotated("loadBalancers")),
-        });
-        assert_eq!(heard.await, Some(Event::Pause(Pause::read("loadBalancers"))));
-        assert_eq!(heed(|_, _| json(403, &json!({"message": "no"}))).await, None);
+        for status in [503, 429] {
+            let heard = heed(move |_, number| match number {
+                0 => json(status, &json!({"message": "broken"})),
+                _ => json(200, &annotated("loadBalancers")),
+            });
+            assert_eq!(heard.await, Some(Event::Pause(Pause::read("loadBalancers"))));
+        }
+        for status in [400, 401, 403, 405] {
+            assert_eq!(heed(move |_, _| json(status, &json!({"message": "no"}))).await, None);
+        }
     }
 }
