@@ -3,6 +3,7 @@
 use crate::cluster;
 use crate::engine::{Engine, options};
 use crate::exit::{Exit, Failure};
+use crate::lease::LeaseName;
 use crate::listing::{kinds, unlisted};
 use crate::progress;
 use control::{Controller, Effect, Event, Leadership};
@@ -104,6 +105,32 @@ fn is_failed_read(obstacle: &Obstacle) -> bool {
 fn is_rejected(obstacle: &Obstacle) -> bool {
     let code = obstacle.code.to_lowercase();
     IDENTITY.iter().any(|sign| code.contains(sign)) || obstacle.message.starts_with(NO_TOKEN)
+}
+
+/// What is read, and for how long, as arguments.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ReadingArgs {
+    /// Also manage Services of this loadBalancerClass (repeatable)
+    #[arg(long, value_name = "CLASS")]
+    pub load_balancer_class: Vec<String>,
+    /// Time limit for reading the cluster and Azure, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub timeout: u64,
+    /// The lease of the controller.
+    #[command(flatten)]
+    pub lease_name: LeaseName,
+}
+
+impl ReadingArgs {
+    /// What they come to.
+    #[must_use]
+    pub fn reading(&self) -> Reading {
+        Reading {
+            classes: self.load_balancer_class.iter().cloned().collect(),
+            ledger: self.lease_name.ledger(),
+            limit: Duration::from_secs(self.timeout),
+        }
+    }
 }
 
 /// What is read, and for how long.

@@ -6,8 +6,7 @@ use crate::cluster::{self, ClusterArgs};
 use crate::command::source::connect_and_read;
 use crate::confirm;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::lease::LeaseName;
-use crate::once::Reading;
+use crate::once::ReadingArgs;
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::render::adopt::{AdoptionDocument, render};
 use arm::path::{Contract, resource_path};
@@ -16,7 +15,6 @@ use edge::arm::Sender;
 use edge::terminal::safe;
 use explain::adoption::{Refused, adoption};
 use model::plan::{Action, Change};
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -38,15 +36,9 @@ pub struct Args {
     /// Which Azure.
     #[command(flatten)]
     pub config: CloudConfigArgs,
-    /// Also manage Services of this loadBalancerClass (repeatable)
-    #[arg(long, value_name = "CLASS")]
-    pub load_balancer_class: Vec<String>,
-    /// Time limit for reading the cluster and Azure, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    pub timeout: u64,
-    /// The lease of the controller.
+    /// What is read, and for how long.
     #[command(flatten)]
-    pub lease_name: LeaseName,
+    pub reading: ReadingArgs,
     /// Output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
@@ -57,9 +49,7 @@ pub struct Args {
 /// # Errors
 /// The cluster or Azure cannot be read, the Service has nothing to hand over, or Azure rejects it.
 pub async fn run(args: Args, color: ColorChoice) -> Outcome {
-    let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
-    let limit = Duration::from_secs(args.timeout);
-    let reading = Reading { classes, ledger: args.lease_name.ledger(), limit };
+    let reading = args.reading.reading();
     let (controller, engine) = connect_and_read(&args.cluster, &args.config, &reading).await?;
     let (world, policy) = (controller.world(), controller.policy());
     let service = args.service.name(engine.client.default_namespace());
@@ -75,7 +65,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     if args.dry_run {
         return Ok(Exit::Done);
     }
-    cluster::refuse_if_paused(&engine.client, &args.lease_name.lease()).await?;
+    cluster::refuse_if_paused(&engine.client, &args.reading.lease_name.lease()).await?;
     if !args.yes && !asked(found.changes.len())? {
         return Err(Failure::new(Exit::Failed, "nothing was written: the answer was not \"yes\""));
     }

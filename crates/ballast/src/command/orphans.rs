@@ -7,7 +7,6 @@ use crate::engine::{Engine, Right, options};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::lease::LeaseArgs;
 use crate::listing::{kinds, unlisted};
-use crate::once::Reading;
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::render::orphans::{OrphansDocument, render};
 use crate::signal;
@@ -56,12 +55,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
         show(&found, &source.policy, args.output, paint)?;
         return Ok(if found.list.is_empty() { Exit::Done } else { Exit::Changes });
     }
-    let classes: BTreeSet<String> = args.source.load_balancer_class.iter().cloned().collect();
-    let reading = Reading {
-        classes: classes.clone(),
-        ledger: args.source.lease_name.ledger(),
-        limit: Duration::from_secs(args.source.timeout),
-    };
+    let reading = args.source.reading.reading();
     let (cluster, config) = (&args.source.cluster, &args.source.config);
     let (reader, engine) = connect_and_read(cluster, config, &reading).await?;
     let policy = reader.policy().clone();
@@ -86,7 +80,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     if !args.yes && !asked(found.list.len())? {
         return Err(Failure::new(Exit::Failed, "nothing was deleted: the answer was not \"yes\""));
     }
-    delete(&args, &engine, policy, &classes, found.names).await
+    delete(&args, &engine, policy, &reading.classes, found.names).await
 }
 
 fn show(found: &Orphans, policy: &Policy, format: Format, paint: Paint) -> Result<(), Failure> {
@@ -160,8 +154,8 @@ async fn delete(
 ) -> Outcome {
     let mut options = options(classes.clone());
     options.cluster_uid = cluster::uid(&engine.client).await?;
-    options.ledger = args.source.lease_name.ledger();
-    let right = args.lease.right(&args.source.lease_name);
+    options.ledger = args.source.reading.lease_name.ledger();
+    let right = args.lease.right(&args.source.reading.lease_name);
     if let Right::Alone(lease) = &right {
         cluster::refuse_if_paused(&engine.client, lease).await?;
     }

@@ -8,9 +8,8 @@ use crate::cluster::{self, ClusterArgs};
 use crate::engine::Engine;
 use crate::estate::{self, Estate};
 use crate::exit::Failure;
-use crate::lease::LeaseName;
 use crate::manifest::{self, Manifest};
-use crate::once::{self, Reading};
+use crate::once::{self, Reading, ReadingArgs};
 use control::Controller;
 use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
@@ -19,7 +18,6 @@ use model::pause::PAUSE;
 use model::{Obstacle, Pause, Policy, World};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Where to look.
 #[derive(Debug, clap::Args)]
@@ -46,15 +44,9 @@ pub struct SourceArgs {
     /// Plan as if this Service had been deleted from the cluster (repeatable)
     #[arg(long, value_name = "[NAMESPACE/]NAME", conflicts_with = "files")]
     pub as_if_deleted: Vec<String>,
-    /// Also manage Services of this loadBalancerClass (repeatable)
-    #[arg(long, value_name = "CLASS")]
-    pub load_balancer_class: Vec<String>,
-    /// Time limit for reading the cluster and Azure, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    pub timeout: u64,
-    /// The lease of the controller.
+    /// What is read, and for how long.
     #[command(flatten)]
-    pub lease_name: LeaseName,
+    pub reading: ReadingArgs,
 }
 
 /// What is there.
@@ -90,31 +82,26 @@ impl SourceArgs {
     /// # Errors
     /// The input cannot be used, or the cluster or Azure cannot be read.
     pub async fn read(&self) -> Result<Source, Failure> {
-        let classes: BTreeSet<String> = self.load_balancer_class.iter().cloned().collect();
+        let reading = self.reading.reading();
         if self.files.is_empty() {
-            return self.read_live(&classes).await;
+            return self.read_live(&reading).await;
         }
         let manifests = manifest::read(&self.files)?;
         let files = Files { manifests: &manifests, azure: self.azure.as_deref() };
-        let (world, policy) = offline(&files, &self.config, &classes).await?;
+        let (world, policy) = offline(&files, &self.config, &reading.classes).await?;
         let (namespace, obstacles) = (NAMESPACE.to_owned(), Vec::new());
         Ok(Source { world, policy, manifests, obstacles, namespace, pause: None })
     }
 
-    async fn read_live(&self, classes: &BTreeSet<String>) -> Result<Source, Failure> {
+    async fn read_live(&self, reading: &Reading) -> Result<Source, Failure> {
         let (engine, policy) = connect(&self.cluster, &self.config).await?;
         let supposed = Asked { manifests: &self.as_if, deleted: &self.as_if_deleted };
         let AsIf { facts, manifests } =
-            as_if::read(supposed, &engine.client, &policy, classes).await?;
-        let reading = Reading {
-            classes: classes.clone(),
-            ledger: self.lease_name.ledger(),
-            limit: Duration::from_secs(self.timeout),
-        };
-        let controller = once::read(&engine, policy, &reading, facts).await?;
+            as_if::read(supposed, &engine.client, &policy, &reading.classes).await?;
+        let controller = once::read(&engine, policy, reading, facts).await?;
         let (world, policy) = (controller.world().clone(), controller.policy().clone());
         let obstacles = controller.obstacles().to_vec();
-        let lease = self.lease_name.lease();
+        let lease = self.reading.lease_name.lease();
         let pause = cluster::lease_annotation(&engine.client, &lease, PAUSE).await;
         let pause = pause.as_deref().and_then(Pause::read);
         let namespace = engine.client.default_namespace().to_owned();

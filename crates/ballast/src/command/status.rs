@@ -4,15 +4,13 @@ use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::ClusterArgs;
 use crate::command::source::read_once;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::lease::LeaseName;
-use crate::once::Reading;
+use crate::once::ReadingArgs;
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::remote::{self, Leader, LeaderArgs, Whom};
 use crate::render::status::render;
 use crate::render::watch::Watch;
 use crate::signal;
 use crate::status::StatusDocument;
-use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -43,15 +41,9 @@ pub struct Args {
     /// Refresh until Ctrl-C: on a terminal the current state, elsewhere one line per change
     #[arg(short, long)]
     pub watch: bool,
-    /// Also manage Services of this loadBalancerClass (repeatable)
-    #[arg(long, value_name = "CLASS")]
-    pub load_balancer_class: Vec<String>,
-    /// Time limit for reading the cluster and Azure, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    pub timeout: u64,
-    /// The lease of the controller.
+    /// What is read, and for how long.
     #[command(flatten)]
-    pub lease_name: LeaseName,
+    pub reading: ReadingArgs,
 }
 
 /// Prints each Service.
@@ -114,7 +106,7 @@ async fn look(
             let port = args.leader.leader_port;
             let found = match leader.take() {
                 Some(found) => found,
-                None => Leader::find(&args.cluster, &args.lease_name, port, 0).await?,
+                None => Leader::find(&args.cluster, &args.reading.lease_name, port, 0).await?,
             };
             let document = found.ask("/status", "status").await?;
             *leader = Some(found);
@@ -138,9 +130,7 @@ async fn look(
 }
 
 async fn read_directly(args: &Args) -> Result<StatusDocument, Failure> {
-    let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
-    let limit = Duration::from_secs(args.timeout);
-    let reading = Reading { classes, ledger: args.lease_name.ledger(), limit };
+    let reading = args.reading.reading();
     let (controller, clock) = read_once(&args.cluster, &args.config, &reading).await?;
     let (world, policy) = (controller.world(), controller.policy());
     Ok(StatusDocument::of_report(world, policy, controller.report(), clock.now_ms()))

@@ -11,9 +11,9 @@ use crate::command::source::{Files, connect_and_read, offline};
 use crate::confirm;
 use crate::engine::options;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::lease::{LeaseArgs, LeaseName};
+use crate::lease::LeaseArgs;
 use crate::manifest;
-use crate::once::Reading;
+use crate::once::ReadingArgs;
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::signal;
 use clap::ValueEnum;
@@ -25,7 +25,6 @@ use model::Policy;
 use model::policy::{KeepBoth, Layout};
 use mover::Mover;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -65,9 +64,6 @@ pub struct Args {
     /// The lease: nobody else may write meanwhile.
     #[command(flatten)]
     pub lease: LeaseArgs,
-    /// Its name.
-    #[command(flatten)]
-    pub lease_name: LeaseName,
     /// With --dry-run: read these manifests instead of a cluster (YAML or JSON; files, directories,
     /// or - for standard input)
     #[arg(short = 'f', long = "filename", value_name = "PATH")]
@@ -79,12 +75,9 @@ pub struct Args {
     /// Output format of the steps
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
-    /// Also manage Services of this loadBalancerClass (repeatable)
-    #[arg(long, value_name = "CLASS")]
-    pub load_balancer_class: Vec<String>,
-    /// Time limit for reading the cluster and Azure, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    pub timeout: u64,
+    /// What is read, and for how long.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
     /// Time limit for the migration, in seconds; at the limit the command exits, and what is done
     /// stays [default: 3600, plus the time for which Services have two addresses]
     #[arg(long, value_name = "SECONDS")]
@@ -159,18 +152,16 @@ pub async fn run(mut args: Args, color: ColorChoice) -> Outcome {
         args.config.overrides.extend(to.keys());
     }
     args.config.overrides.extend(args.moves());
-    let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
-    let limit = Duration::from_secs(args.timeout);
+    let reading = args.reading.reading();
     if !args.files.is_empty() {
         let manifests = manifest::read(&args.files)?;
         let files = Files { manifests: &manifests, azure: args.azure.as_deref() };
-        let (world, policy) = offline(&files, &args.config, &classes).await?;
+        let (world, policy) = offline(&files, &args.config, &reading.classes).await?;
         check(&args, &policy)?;
         let found = document(&forecast(&world, &policy), &world, &policy);
         show(&found, args.output, color)?;
         return Ok(if found.obstacles.is_empty() { Exit::Done } else { Exit::Failed });
     }
-    let reading = Reading { classes: classes.clone(), ledger: args.lease_name.ledger(), limit };
     let (controller, engine) = connect_and_read(&args.cluster, &args.config, &reading).await?;
     let policy = controller.policy().clone();
     check(&args, &policy)?;
@@ -184,7 +175,7 @@ pub async fn run(mut args: Args, color: ColorChoice) -> Outcome {
         return Err(Failure::new(Exit::Failed, why));
     }
     if !args.lease.leader_elect {
-        cluster::refuse_if_paused(&engine.client, &args.lease_name.lease()).await?;
+        cluster::refuse_if_paused(&engine.client, &args.reading.lease_name.lease()).await?;
     }
     let mut journal = Journal::open(&args.journal, engine.clock)?;
     if let Some(before) = journal.unfinished() {
@@ -194,15 +185,15 @@ pub async fn run(mut args: Args, color: ColorChoice) -> Outcome {
         return Err(Failure::new(Exit::Failed, "nothing was written: the answer was not \"yes\""));
     }
     journal.begin(&found.to, found.calls)?;
-    let mut options = options(classes.clone());
+    let mut options = options(reading.classes.clone());
     options.cluster_uid = cluster::uid(&engine.client).await?;
-    options.ledger = args.lease_name.ledger();
-    let right = args.lease.right(&args.lease_name);
+    options.ledger = reading.ledger;
+    let right = args.lease.right(&args.reading.lease_name);
     options.leadership = right.leadership();
     let done = signal::stop().child_token();
     let mover = Mover::new(Controller::new(policy.clone(), options), journal, done.clone());
     end_after(args.limit(&policy), &done);
-    let mover = engine.drive(mover, &policy, right, &classes, done).await?;
+    let mover = engine.drive(mover, &policy, right, &reading.classes, done).await?;
     finish(mover, &args)
 }
 
