@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use edge::kubernetes::{ConnectError, ConnectFrom, connect};
+use edge::terminal::safe;
 use edge::web::chain;
 use http::Request;
 use kube::Client;
@@ -9,6 +10,7 @@ use model::kubernetes::FIELD_MANAGER;
 use model::pause::PAUSE;
 use model::{Pause, ServiceName};
 use serde_json::{Value, json};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,20 +156,39 @@ fn lease_path(lease: &ServiceName) -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
 }
 
-/// An annotation of a Lease; `None` as well where the user may not read the Lease.
-pub async fn lease_annotation(client: &Client, lease: &ServiceName, key: &str) -> Option<String> {
-    let found = find(client, &lease_path(lease)).await.ok()??;
-    found["metadata"]["annotations"][key].as_str().map(str::to_owned)
+/// What an operator has paused; `None` as well where the Lease cannot be read.
+pub async fn pause(client: &Client, lease: &ServiceName) -> Option<Pause> {
+    read_pause(client, lease).await.ok().flatten()
+}
+
+async fn read_pause(
+    client: &Client,
+    lease: &ServiceName,
+) -> Result<Option<Pause>, (Option<u16>, Failure)> {
+    match ask(client, &lease_path(lease)).await {
+        Ok(found) => Ok(found["metadata"]["annotations"][PAUSE].as_str().and_then(Pause::read)),
+        Err((Some(404), _)) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether a command that takes no Lease may begin to write to Azure: during a pause it would only
-/// wait for the pause to end.
+/// wait for the pause to end. A user without the right to read the Lease is warned.
 ///
 /// # Errors
-/// An operator has paused writes.
+/// An operator has paused writes, or the API server does not say whether one has.
 pub async fn refuse_if_paused(client: &Client, lease: &ServiceName) -> Result<(), Failure> {
-    let value = lease_annotation(client, lease, PAUSE).await;
-    let Some(pause) = value.as_deref().and_then(Pause::read) else { return Ok(()) };
+    let pause = match read_pause(client, lease).await {
+        Ok(pause) => pause,
+        Err((Some(403), failure)) => {
+            let text = format!("warning: `ballast pause --all` is not heeded: {failure}");
+            // A reader that is gone stops nothing.
+            let _ = writeln!(io::stderr(), "{}", safe(&text));
+            None
+        }
+        Err((_, failure)) => return Err(failure),
+    };
+    let Some(pause) = pause else { return Ok(()) };
     let text = format!(
         "nothing was written: {pause} are paused by an operator. `ballast resume --all` ends the \
          pause"

@@ -65,10 +65,11 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     if args.dry_run {
         return Ok(Exit::Done);
     }
-    cluster::refuse_if_paused(&engine.client, &args.reading.lease_name.lease()).await?;
     if !args.yes && !asked(found.changes.len())? {
         return Err(Failure::new(Exit::Failed, "nothing was written: the answer was not \"yes\""));
     }
+    // After the question: who answers takes a while.
+    cluster::refuse_if_paused(&engine.client, &args.reading.lease_name.lease()).await?;
     let contract = Contract::for_policy(policy);
     for change in &found.changes {
         let Some(request) = put(contract, change) else { continue };

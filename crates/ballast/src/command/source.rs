@@ -14,7 +14,6 @@ use control::Controller;
 use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
 use edge::notice::NoticeSink;
-use model::pause::PAUSE;
 use model::{Obstacle, Pause, Policy, World};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -102,8 +101,7 @@ impl SourceArgs {
         let (world, policy) = (controller.world().clone(), controller.policy().clone());
         let obstacles = controller.obstacles().to_vec();
         let lease = self.reading.lease_name.lease();
-        let pause = cluster::lease_annotation(&engine.client, &lease, PAUSE).await;
-        let pause = pause.as_deref().and_then(Pause::read);
+        let pause = cluster::pause(&engine.client, &lease).await;
         let namespace = engine.client.default_namespace().to_owned();
         Ok(Source { world, policy, manifests, obstacles, namespace, pause })
     }

@@ -1,6 +1,6 @@
 //! `ballast adopt`: a BYO public IP becomes Ballast's.
 
-use crate::support::{Emulators, ballast, http, outcome, wait_for, wait_until_programmed};
+use crate::support::{Emulators, ballast, http, outcome, run, wait_for, wait_until_programmed};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
@@ -77,6 +77,38 @@ fn an_operator_hands_a_public_ip_over_and_it_goes_with_its_last_service() {
     let gone = || (http(&emulators.azure, "GET", BYO, None).0 == 404).then_some(());
     wait_for("the end of the public IP", gone);
     assert_eq!(controller.terminate(), 0);
+}
+
+/// Nothing is written through a pause, nor while the API server does not say whether there is one.
+#[test]
+fn a_pause_keeps_a_public_ip_from_being_handed_over() {
+    let emulators = Emulators::start();
+    let ip = json!({"location": "eastus", "sku": {"name": "Standard"}, "tags": {"team": "net"},
+        "properties": {"publicIPAllocationMethod": "Static", "publicIPAddressVersion": "IPv4"}});
+    let (code, answer) = http(&emulators.azure, "PUT", BYO, Some(&ip));
+    assert!(code < 300, "{answer}");
+    let (controller, pages) = emulators.controller();
+    create(&emulators, "web", 80);
+    wait_until_programmed(&pages);
+    assert_eq!(controller.terminate(), 0);
+
+    let config = emulators.path("azure.json").display().to_string();
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/";
+    let through = |front: &str| {
+        let front = front.to_owned();
+        run(&["adopt", "web", "--yes", "--kubeconfig", &front, "--cloud-config", &config])
+    };
+    let (code, _, err) = through(&emulators.refusing(lease, 503));
+    assert!(code == 69 && err.contains("HTTP 503: on order"), "{code} {err}");
+    let kubeconfig = emulators.path("kubeconfig").display().to_string();
+    let (code, _, err) = run(&["pause", "--all", "--kubeconfig", &kubeconfig]);
+    assert_eq!(code, 0, "{err}");
+    let (code, _, err) = through(&kubeconfig);
+    assert!(code == 1 && err.contains("are paused by an operator"), "{code} {err}");
+    assert_eq!(tags(&emulators), json!({"team": "net"}));
+    // A user who may not read the Lease learns that.
+    let (code, _, err) = through(&emulators.refusing(lease, 403));
+    assert!(code == 0 && err.contains("`ballast pause --all` is not heeded"), "{code} {err}");
 }
 
 #[test]

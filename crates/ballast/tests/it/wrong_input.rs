@@ -314,48 +314,13 @@ fn a_read_that_azure_throttles_is_waited_for() {
     assert_eq!(code, 0, "{out}{err}");
 }
 
-/// An API server that leads to another one, and refuses to list Pods.
-fn refusing_pods(kube: String) -> String {
-    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap().to_string();
-    std::thread::spawn(move || {
-        for mut stream in socket.incoming().flatten() {
-            let kube = kube.clone();
-            std::thread::spawn(move || {
-                let (mut head, mut byte) = (Vec::new(), [0]);
-                while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).is_ok() {
-                    head.extend(byte);
-                }
-                let head = String::from_utf8_lossy(&head).into_owned();
-                let path = head.split(' ').nth(1).unwrap_or("/");
-                let refusal = json!({"kind": "Status", "apiVersion": "v1", "metadata": {},
-                    "status": "Failure", "message": "pods is forbidden", "code": 403});
-                let (status, body) = match path.starts_with("/api/v1/pods") {
-                    true => (403, refusal.to_string()),
-                    false => http_text(&kube, "GET", path, None),
-                };
-                let length = body.len();
-                let _ = write!(
-                    stream,
-                    "HTTP/1.1 {status} A\r\ncontent-type: application/json\r\n\
-                     connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
-                );
-            });
-        }
-    });
-    address
-}
-
 /// A user who may not list a kind learns which, and does not wait until the time is over.
 #[test]
 fn a_list_that_is_refused_is_named_at_once() {
     let emulators = Emulators::start();
-    let text = std::fs::read_to_string(emulators.path("kubeconfig")).unwrap();
-    let address = refusing_pods(emulators.kube.clone());
-    let front = emulators.path("front").display().to_string();
-    std::fs::write(&front, text.replace(&emulators.kube, &address)).unwrap();
+    let front = emulators.refusing("/api/v1/pods", 403);
     let config = emulators.path("azure.json").display().to_string();
     let words =
         ["plan", "--timeout", "5", "--kubeconfig", &front, "--cloud-config", config.as_str()];
-    told(&words, 77, &["/api/v1/pods", "HTTP 403: pods is forbidden", "Grant it"]);
+    told(&words, 77, &["/api/v1/pods", "HTTP 403: on order", "Grant it"]);
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -236,6 +236,16 @@ impl Emulators {
         outcome(ballast().args(self.words(words)).output().unwrap())
     }
 
+    /// The kubeconfig of an API server that leads to the emulated one, and refuses to read paths that
+    /// begin so.
+    pub fn refusing(&self, path: &'static str, status: u16) -> String {
+        let text = std::fs::read_to_string(self.path("kubeconfig")).unwrap();
+        let address = refusing(self.kube.clone(), path, status);
+        let front = self.path(&format!("refusing-{status}")).display().to_string();
+        std::fs::write(&front, text.replace(&self.kube, &address)).unwrap();
+        front
+    }
+
     pub fn controller(&self) -> (Process, String) {
         self.controller_with(&[])
     }
@@ -293,4 +303,35 @@ impl Emulators {
             Some(ip.as_str()?.to_owned())
         })
     }
+}
+
+fn refusing(kube: String, refused: &'static str, status: u16) -> String {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for mut stream in socket.incoming().flatten() {
+            let kube = kube.clone();
+            std::thread::spawn(move || {
+                let (mut head, mut byte) = (Vec::new(), [0]);
+                while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).is_ok() {
+                    head.extend(byte);
+                }
+                let head = String::from_utf8_lossy(&head).into_owned();
+                let path = head.split(' ').nth(1).unwrap_or("/");
+                let refusal = json!({"kind": "Status", "apiVersion": "v1", "metadata": {},
+                    "status": "Failure", "message": "on order", "code": status});
+                let (status, body) = match path.starts_with(refused) {
+                    true => (status, refusal.to_string()),
+                    false => http_text(&kube, "GET", path, None),
+                };
+                let length = body.len();
+                let _ = write!(
+                    stream,
+                    "HTTP/1.1 {status} A\r\ncontent-type: application/json\r\n\
+                     connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+                );
+            });
+        }
+    });
+    address
 }
