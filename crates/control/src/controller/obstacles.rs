@@ -167,7 +167,7 @@ impl Controller {
         }
         let trouble = self.ledger_trouble();
         if let Some(trouble) = trouble.filter(|t| t.attempt >= KUBERNETES_ATTEMPTS) {
-            let (services, next_ms) = (self.wait_for_ledger(), self.kubernetes.ledger.next_ms());
+            let (services, next_ms) = (self.wait_for_ledger(), self.kubernetes.ledger.attempt_ms());
             all.push(trouble.obstacle(Subject::Ledger, services, next_ms));
         }
         for (uid, strike) in &self.lanes.strikes {

@@ -178,6 +178,11 @@ impl LedgerLane {
         calls.max(self.quiet_until_ms)
     }
 
+    /// When what fails is attempted again.
+    pub fn attempt_ms(&self) -> Option<u64> {
+        self.next_ms().or(self.notes.retry.next_ms())
+    }
+
     /// Why calls fail.
     pub fn trouble(&self) -> Option<&Trouble> {
         let all = [&self.reads, &self.writes, &self.notes];

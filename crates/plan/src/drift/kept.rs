@@ -12,7 +12,7 @@ use super::{Confirmed, Parts, overlay, parts};
 use model::ResourceId;
 use model::drift::{Drift, Part};
 use model::ledger::DRIFT_BYTES;
-use model::plan::{Action, Change};
+use model::plan::{Action, Change, change_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -41,8 +41,9 @@ impl Kept {
         }
     }
 
-    /// What is to be noted of this drift, with the changes that would take it back. While nothing
-    /// is planned for a resource, because it is being written, what was noted of it stays.
+    /// What is to be noted of this drift, with the changes that would take it back, in the order of
+    /// a plan. While nothing is planned for a resource, because it is being written, what was noted
+    /// of it stays.
     #[must_use]
     pub fn noted<'d>(
         &self,
@@ -55,8 +56,7 @@ impl Kept {
         let mut wanted: Option<(&ResourceId, Parts)> = None;
         for Drift { target, part, .. } in drifts {
             let (id, name) = (target.as_str(), text(part));
-            let planned = changes.iter().find(|change| change.target == *target);
-            let mark = match planned.map(|change| &change.action) {
+            let mark = match change_of(changes, target).map(|change| &change.action) {
                 Some(Action::Put { after, .. }) => {
                     if wanted.as_ref().is_none_or(|(of, _)| *of != target) {
                         wanted = Some((target, parts(after)));

@@ -482,7 +482,7 @@ mod tests {
             controller.kubernetes.ledger.pass(u64::MAX);
             controller.heard_of_ledger(id, &call, shown(None), 0);
             let lane = &controller.kubernetes.ledger;
-            (lane.next_ms(), lane.notes.retry.next_ms())
+            (lane.next_ms(), lane.attempt_ms())
         };
         assert_eq!(waits(), (None, Some(SOON_MS)));
         assert_eq!(waits(), (None, Some(1_000)));
