@@ -1,5 +1,5 @@
-//! A process that is alone by arrangement (`--leader-elect=false`) takes no Lease. It reads it all
-//! the same, for what an operator has paused.
+//! A process that is alone by arrangement (`--leader-elect=false`) takes no Lease, but reads it for
+//! what an operator has paused.
 //!
 //! # Guarantees
 //! - The controller hears of a pause before it hears of anything else.
