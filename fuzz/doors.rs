@@ -195,7 +195,7 @@ pub fn service_plan(settled: &Settled, bytes: &[u8]) {
     tell(KubernetesFact::Service(Box::new(service)));
     let (planned, report) = plan::plan(&world, &settled.policy);
     assert_eq!((&planned, &report), (&plan::plan(&world, &settled.policy).0, &report));
-    let breaches = plan::check(&world, &settled.policy, &planned);
+    let breaches = plan_check::check(&world, &settled.policy, &planned);
     assert!(breaches.is_empty(), "{breaches:?} for {object}");
 }
 

@@ -15,12 +15,10 @@
 //! # Assumptions
 //! Ids in the World are folded once, when they are read. Two Services have different base names.
 
-pub mod admission;
 pub mod ask;
 pub mod drift;
 pub mod own;
 
-mod check;
 mod claim;
 mod draft;
 mod migration;
@@ -33,7 +31,6 @@ mod tag_keys;
 mod tell;
 mod verdict;
 
-pub use check::{Breach, Violation, check};
 pub use claim::placement::pooled;
 pub use claim::private_link::{bereft, unread_links};
 pub use migration::MOVING as SERVICES_MOVE;

@@ -50,7 +50,7 @@ pub enum Moment {
     After,
 }
 
-/// Whether plans are read by [`plan::check`] before they are carried out.
+/// Whether plans are read by [`plan_check::check`] before they are carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scrutiny {
     /// After every step.
@@ -383,7 +383,7 @@ impl Laboratory {
             return;
         }
         let (world, plan) = (self.controller.world(), self.controller.plan());
-        let found = plan::check(world, self.config.policy(), plan);
+        let found = plan_check::check(world, self.config.policy(), plan);
         let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert!(lines.is_empty(), "the plan breaks rules:\n{}", lines.join("\n"));
     }

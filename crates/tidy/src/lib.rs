@@ -15,7 +15,8 @@ pub mod unused;
 pub use tree::{Problem, Tree};
 
 /// Crates without sockets, clocks and chance.
-pub const PURE: [&str; 11] = [
+pub const PURE: [&str; 13] = [
+    "admission-rules",
     "arm",
     "azure-check",
     "console",
@@ -26,6 +27,7 @@ pub const PURE: [&str; 11] = [
     "model",
     "observe",
     "plan",
+    "plan-check",
     "promise",
 ];
 

@@ -42,12 +42,10 @@ const PLAN: &str = "crates/plan/src/";
 /// The crates that know whose things are.
 const KNOWING: [&str; 3] = [PLAN, "crates/explain/src/", "crates/control/src/"];
 /// What may compare names in them, and why.
-const COMPARING: [(&str, &str); 5] = [
+const COMPARING: [(&str, &str); 3] = [
     ("crates/plan/src/own/", "it is the room that says whose a name is"),
     ("crates/plan/src/tag_keys.rs", "the keys, for own/ and for what no Service may set"),
-    ("crates/plan/src/check/", "reads a plan as a stranger would, and shares no code with it"),
     ("crates/plan/src/ask/", "looks up what a Service names among what the cloud config names"),
-    ("crates/plan/src/admission/", "writes the text of ask/'s rules that the API server runs"),
 ];
 /// What names things of ours, and what compares it.
 const NAMING: [&str; 5] = ["name", "names", "user", "users", "owner"];

@@ -105,7 +105,7 @@ async fn policy(args: &Args) -> Result<Policy, Failure> {
 }
 
 fn print_policies(policy: &Policy, classes: &BTreeSet<String>) -> Outcome {
-    let objects = objects(&plan::admission::policies(policy), classes);
+    let objects = objects(&admission_rules::policies(policy), classes);
     let text = yaml(&objects)
         .map_err(|e| Failure::new(Exit::Internal, format!("cannot write YAML: {e}")))?;
     output::print(&text)?;

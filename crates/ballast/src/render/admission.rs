@@ -1,6 +1,6 @@
 //! The rules as `ValidatingAdmissionPolicy` objects.
 
-use plan::admission::{Action, AdmissionPolicy};
+use admission_rules::{Action, AdmissionPolicy};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -1,6 +1,7 @@
 //! Every rule that a Service can break has a manifest here that breaks it.
 
 use crate::support::run;
+use admission_rules::policies;
 use ballast::lint::{BEYOND_MANIFESTS, Level, Lint, lint};
 use ballast::manifest;
 use ballast::render::admission::{objects, yaml};
@@ -8,7 +9,6 @@ use ballast::render::lint::sarif;
 use model::Policy;
 use model::report::Severity;
 use observe::config;
-use plan::admission::policies;
 use plan::ask::rules::RULES;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

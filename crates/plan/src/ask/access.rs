@@ -19,7 +19,7 @@ pub(super) const CORE_RANGES: &str = "load-balancer-source-ranges";
 pub(super) const FIELD: &str = "spec.loadBalancerSourceRanges";
 
 /// Annotations that say who may connect.
-pub(crate) const SOURCES: [&str; 3] = [TAGS, RANGES, CORE_RANGES];
+pub const SOURCES: [&str; 3] = [TAGS, RANGES, CORE_RANGES];
 
 /// Reads who may connect. Without tags and ranges a public Service is open to the Internet, and
 /// an internal one needs no rule. Here the Go controller compares the annotation in any letter

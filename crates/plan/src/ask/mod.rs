@@ -8,7 +8,7 @@ pub mod container;
 pub mod hold;
 pub mod rules;
 
-pub(crate) mod access;
+mod access;
 pub(crate) mod additional;
 mod audit;
 mod finding_rule;
@@ -25,6 +25,7 @@ mod tenancy;
 #[cfg(test)]
 mod tests;
 
+pub use access::SOURCES;
 pub use read::read;
 pub use reader::Reading;
 

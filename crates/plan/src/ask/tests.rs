@@ -1,7 +1,6 @@
 //! Tests of reading; the annotations one by one are in `tests/annotations.rs`.
 
 mod admission;
-mod admission_policy;
 mod annotations;
 mod limits;
 mod probes;
@@ -373,7 +372,7 @@ fn no_private_link_service_stands_before_pools_of_addresses() {
 #[test]
 fn configurations_exclude_pinned_addresses() {
     let mut several = policy();
-    several.layout = annotations::several();
+    several.layout = fixture::several();
     let chosen = ("Azure-load-balancer-configurations", "LB2, lb9");
     let reading = read(&service(&[chosen]), &several);
     assert_eq!(names(&reading.findings), ["UnknownConfigurationName"]);

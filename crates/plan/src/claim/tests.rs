@@ -1,7 +1,6 @@
 //! Who is refused what another has.
 
 use crate::ask::annotation::{PAUSE, SHARE};
-use crate::check::check;
 use crate::shape::stage::{change, internal, planned, policy, public, settled, uid, world};
 use explain::forecast::settle;
 use fixture::{public_ips_mut, service_mut};
@@ -14,6 +13,7 @@ use model::policy::{Layout, PoolKind, Tenancy};
 use model::report::{Finding, Severity, Wait};
 use model::world::{Fact, Kind, Need};
 use model::{Group, Policy, ServiceName, World};
+use plan_check::check;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! Internal Services in a network of two subnets, for tests.
 
-use crate::check::check;
 use explain::forecast::settle;
 use model::azure::LoadBalancer;
 use model::kubernetes::{Service, ServicePort};
@@ -8,6 +7,7 @@ use model::policy::PoolKind;
 use model::report::ServiceReport;
 use model::world::Fact;
 use model::{Plan, Policy, Report, ServiceName, ServiceUid, World};
+use plan_check::check;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -235,7 +235,7 @@ fn a_name_compared_outside_own_is_found() {
     for path in ["crates/plan/src/a.rs", "crates/explain/src/a.rs", "crates/control/src/a.rs"] {
         assert_eq!(found(path), [2, 4, 5, 6].map(|line| format!("{path}:{line}")));
     }
-    for path in ["crates/plan/src/own/a.rs", "crates/plan/src/check/a.rs", "crates/sim/src/a.rs"] {
+    for path in ["crates/plan/src/own/a.rs", "crates/plan-check/src/a.rs", "crates/sim/src/a.rs"] {
         assert_eq!(found(path), Vec::<String>::new());
     }
 }

@@ -114,7 +114,8 @@ impl Truth {
 }
 
 /// What the flag of this key, without [`PREFIX`], counts as true.
-pub(crate) fn truth(key: &str) -> Truth {
+#[must_use]
+pub fn truth(key: &str) -> Truth {
     match find(key).map(|found| found.annotation.kind) {
         Some(Kind::Flag(truth)) => truth,
         Some(Kind::Text) | None => Truth::AnyCase,
@@ -122,7 +123,7 @@ pub(crate) fn truth(key: &str) -> Truth {
 }
 
 /// The annotation that asks for an internal load balancer.
-pub(crate) const INTERNAL: &str = "azure-load-balancer-internal";
+pub const INTERNAL: &str = "azure-load-balancer-internal";
 
 impl Annotation {
     /// How a flag is read on load balancers of this SKU; `None` for what is no flag.

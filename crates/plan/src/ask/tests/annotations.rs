@@ -4,6 +4,7 @@ use super::*;
 use crate::ask::annotation::{
     CONFIRM, CONFIRMED, DISCONNECT, PAUSE, PORT, PROTECT, RETRY, SHARE, TABLE,
 };
+use fixture::several;
 use model::azure::Distribution;
 
 /// An annotation under test.
@@ -16,13 +17,6 @@ struct Case {
     effect: fn(&Intent) -> bool,
     bad: &'static str,
     rule: &'static str,
-}
-
-pub(super) fn several() -> Layout {
-    Layout::Several(vec![
-        fixture::load_balancer_config("kubernetes", "kubernetes"),
-        fixture::load_balancer_config("lb2", "lb2"),
-    ])
 }
 
 fn layout(key: &str) -> Layout {

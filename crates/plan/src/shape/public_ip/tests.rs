@@ -1,4 +1,3 @@
-use crate::check::check;
 use crate::own::tags;
 use crate::shape::stage::{planned, policy, settled, uid, world};
 use crate::tell::kubernetes::ip_lists;
@@ -10,6 +9,7 @@ use model::policy::BalancerSku;
 use model::report::{State, Until, Wait};
 use model::world::{Hold, Need};
 use model::{Family, Group, Policy, ServiceName, World};
+use plan_check::check;
 use std::sync::Arc;
 
 /// Public Service number `n`.

@@ -1,6 +1,5 @@
 //! What opens when.
 
-use crate::check::check;
 use crate::shape::stage::{ADDRESS, PINNED, balancer, change, internal, planned, policy, settled};
 use crate::shape::stage::{uid, world};
 use explain::forecast::settle;
@@ -14,6 +13,7 @@ use model::policy::{ControlPlane, PoolKind};
 use model::report::Severity;
 use model::world::{Fact, Hold};
 use model::{Family, NodeName, Policy, World};
+use plan_check::check;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;

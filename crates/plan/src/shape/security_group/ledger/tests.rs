@@ -1,6 +1,5 @@
 //! What is recorded, opened, closed and forgotten, and in which order.
 
-use crate::check::{Breach, check};
 use crate::shape::stage::{
     ADDRESS, PINNED, change, internal, planned, policy, settled, uid, world,
 };
@@ -13,6 +12,7 @@ use model::plan::{Action, Resource};
 use model::report::Wait;
 use model::world::Fact;
 use model::{Etag, World};
+use plan_check::{Breach, check};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;

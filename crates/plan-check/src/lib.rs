@@ -1,7 +1,8 @@
 //! Reads a plan as a stranger would, and says what in it must not be.
 //!
-//! It shares no decision with planning: what is ours, what refers to what and what Azure takes is
-//! worked out here a second time, from names, tags and the World alone.
+//! It shares no decision with planning: what refers to what, what waits on what and what Azure
+//! takes is worked out here a second time. Of `plan` it takes only whose a thing is (`own`) and the
+//! names of annotations.
 
 mod body;
 mod kubernetes;
@@ -13,13 +14,13 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
-use crate::own::{Base, Own};
 use model::azure::{LoadBalancer, PrivateLinkService, PublicIp};
 use model::kubernetes::Service;
 use model::plan::{Action, Change, Resource};
 use model::report::Wait;
 use model::world::Fact;
 use model::{Plan, Policy, ResourceId, World};
+use plan::own::{Base, Own};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;

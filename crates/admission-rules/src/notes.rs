@@ -2,10 +2,10 @@
 
 use super::Validation;
 use super::cel::{quote, says_true};
-use crate::ask::annotation::{Annotation, CONFIGURATIONS, OWN, PORT, PREFIX, TABLE, Truth};
-use crate::ask::rules::{INVALID_BOOLEAN, UNKNOWN_ANNOTATION};
 use model::Policy;
 use model::policy::BalancerSku;
+use plan::ask::annotation::{Annotation, CONFIGURATIONS, OWN, PORT, PREFIX, TABLE, Truth};
+use plan::ask::rules::{INVALID_BOOLEAN, UNKNOWN_ANNOTATION};
 
 /// A port number, as it is written in keys: without a leading zero.
 const NUMBER: &str =

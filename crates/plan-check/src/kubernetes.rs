@@ -1,13 +1,13 @@
 //! What is written to Kubernetes.
 
 use super::{Breach, Lint};
-use crate::ask::annotation::PREFIX;
-use crate::own::{self, Whose, tags};
 use model::azure::{FrontendAddress, LoadBalancer};
 use model::kubernetes::{
     GATEWAY_FINALIZER, Ingress, POD_FINALIZER, SERVICE_FINALIZER, Service, Wish,
 };
 use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Object};
+use plan::ask::annotation::PREFIX;
+use plan::own::{self, Whose, tags};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;

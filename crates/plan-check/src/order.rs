@@ -1,10 +1,10 @@
 //! What waits on what.
 
 use super::{Breach, Lint};
-use crate::own::finalizer::is_claimed;
 use model::ResourceId;
-use model::kubernetes::Custody;
+use model::kubernetes::{Custody, GATEWAY_FINALIZER, SERVICE_FINALIZER, Wish};
 use model::plan::{Action, Change, FinalizerPurpose, Resource};
+use model::policy::Layout;
 use model::report::Wait;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,10 +77,14 @@ impl Lint<'_> {
             let detail = "another process may have let go those that it is for".to_owned();
             self.say(Breach::BeforeFinalizer, &change.target, detail);
         }
+        let required: &[&str] = match self.policy.layout {
+            Layout::PerService => &[SERVICE_FINALIZER, GATEWAY_FINALIZER],
+            Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => &[SERVICE_FINALIZER],
+        };
         for uid in &change.causes {
             let Some(service) = world.kubernetes.services.get(uid) else { continue };
-            let wants = service.wish == model::kubernetes::Wish::LoadBalancer;
-            if wants && !is_claimed(self.policy, service) {
+            let wants = service.wish == Wish::LoadBalancer;
+            if wants && !required.iter().all(|f| service.has_finalizer(f)) {
                 let detail = format!("{} has no finalizer", service.name);
                 self.say(Breach::BeforeFinalizer, &change.target, detail);
             }

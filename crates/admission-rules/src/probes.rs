@@ -4,12 +4,12 @@ use super::Validation;
 use super::cel::{
     NODE_PORT, is_set_of_port, is_whole, of_port, of_port_or_all, present, present_of_port, text,
 };
-use crate::ask::rules::{
+use model::Policy;
+use model::policy::{BalancerSku, ClusterProbe};
+use plan::ask::rules::{
     INVALID_PROBE_COUNT, INVALID_PROBE_INTERVAL, INVALID_PROBE_PORT, INVALID_REQUEST_PATH,
     PROBE_TOO_SLOW,
 };
-use model::Policy;
-use model::policy::{BalancerSku, ClusterProbe};
 
 pub fn validations(policy: &Policy) -> Vec<Validation> {
     let (interval, count) = (interval("n"), count("n"));

@@ -1,18 +1,38 @@
 //! The admission policy refuses what reading refuses, and nothing else.
 
-use super::properties::{any_policy, any_service};
-use super::*;
-use crate::admission::{Action, policies};
-use crate::ask::annotation::{PORT, TABLE};
-use crate::ask::container;
+use super::{Action, policies};
 use cel_interpreter::extractors::This;
 use cel_interpreter::objects::{Key, Map};
 use cel_interpreter::{Context, ExecutionError, Program, Value};
-use model::kubernetes::Ingress;
+use fixture::{any_policy, any_service, policy, several};
+use ipnet::IpNet;
+use model::kubernetes::{Affinity, Ingress, Service, ServicePort, TargetPort, TrafficPolicy};
+use model::policy::{BalancerSku, ClusterProbe, Layout};
+use model::report::Severity;
+use model::{Family, Policy, Protocol};
+use plan::ask::annotation::{PORT, TABLE};
+use plan::ask::{container, read};
 use proptest::prelude::*;
 use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
+
+const INTERNAL: (&str, &str) = ("azure-load-balancer-internal", "true");
+
+/// With the ports 80 and 443.
+fn service(annotations: &[(&str, &str)]) -> Service {
+    let service = fixture::service(annotations);
+    let port = |name: &str, port, node_port| ServicePort {
+        name: name.into(),
+        port,
+        node_port: Some(node_port),
+        ..service.ports[0].clone()
+    };
+    let ports = vec![port("http", 80, 30080), port("https", 443, 30443)];
+    Service { ports, ..service }
+}
 
 /// What Kubernetes adds to the language, as far as it is used.
 fn language() -> Context<'static> {
@@ -351,8 +371,7 @@ proptest! {
 
 #[test]
 fn a_plain_service_is_taken() {
-    for policy in [policy(), shared_probe(), Policy { layout: annotations::several(), ..policy() }]
-    {
+    for policy in [policy(), shared_probe(), Policy { layout: several(), ..policy() }] {
         assert_eq!(broken(&service(&[]), &policy, Action::Deny), Vec::<&str>::new());
         assert_eq!(broken(&service(&[]), &policy, Action::Warn), Vec::<&str>::new());
     }

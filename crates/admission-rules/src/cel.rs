@@ -1,6 +1,6 @@
 //! Pieces of expressions.
 
-use crate::ask::annotation::{self, PREFIX, Truth};
+use plan::ask::annotation::{self, PREFIX, Truth};
 
 /// A name of a network resource, or nothing.
 pub const NAME: &str = "^([A-Za-z0-9_]([A-Za-z0-9._-]{0,78}[A-Za-z0-9_])?)?$";

@@ -1,7 +1,6 @@
 //! Each breach, by a plan that is broken in one way.
 
 use super::{Breach, check};
-use crate::plan;
 use fixture::{balancer, claimed, policy, public_ip, security_group_mut, service, world};
 use model::azure::{
     Access, FrontendAddress, LoadBalancer, PrivateLinkService, Provisioning, PublicIp, Rest,
@@ -129,10 +128,10 @@ fn linked(world: &mut World) -> Arc<PrivateLinkService> {
 #[test]
 fn a_plan_of_ours_is_clean() {
     let world = world();
-    let (plan, _) = plan(&world, &policy());
+    let (plan, _) = plan::plan(&world, &policy());
     assert_eq!(check(&world, &policy(), &plan), []);
     let empty = World { azure: Default::default(), ..world };
-    let (plan, _) = crate::plan(&empty, &policy());
+    let (plan, _) = plan::plan(&empty, &policy());
     assert_eq!(check(&empty, &policy(), &plan), []);
 }
 
@@ -383,7 +382,7 @@ fn kubernetes() {
 #[test]
 fn the_fixture_is_what_planning_wants() {
     let (world, policy): (World, Policy) = (world(), policy());
-    let (plan, report) = plan(&world, &policy);
+    let (plan, report) = plan::plan(&world, &policy);
     assert!(plan.changes.is_empty(), "{plan:#?} {report:#?}");
     assert!(claimed(service(&[])).finalizers.len() == 1 && balancer().sku == Sku::Standard);
 }

@@ -5,8 +5,10 @@ use super::cel::{
     matches, present, quote, text, words,
 };
 use super::{Validation, probes};
-use crate::ask::annotation::{CONFIGURATIONS, INTERNAL, PREFIX};
-use crate::ask::rules::{
+use model::policy::{BalancerSku, Layout, PoolKind, Preconfigured};
+use model::{Group, Policy};
+use plan::ask::annotation::{CONFIGURATIONS, INTERNAL, PREFIX};
+use plan::ask::rules::{
     CONFLICTING_PLACEMENT, CONFLICTING_SOURCE_RANGES, FORBIDDEN_ADDITIONAL_ADDRESS,
     INVALID_ADDITIONAL_ADDRESS, INVALID_DNS_LABEL, INVALID_IDLE_TIMEOUT, INVALID_NODE_SET,
     INVALID_PINNED_ADDRESS, INVALID_PRIVATE_LINK_ADDRESS, INVALID_PRIVATE_LINK_COUNT,
@@ -17,8 +19,6 @@ use crate::ask::rules::{
     PRIVATE_LINK_UNREACHABLE, PRIVATE_PINNED_ADDRESS, RESOURCE_GROUP_NOT_ALLOWED,
     UNKNOWN_CONFIGURATION, UNSUPPORTED_SCTP,
 };
-use model::policy::{BalancerSku, Layout, PoolKind, Preconfigured};
-use model::{Group, Policy};
 
 /// Addresses that no load balancer anywhere has, beside IPv4 addresses written as `::ffff:0:0/96`,
 /// which the API server takes for no addresses.

@@ -1,9 +1,9 @@
-//! The rules of [`crate::ask::rules`] as a `ValidatingAdmissionPolicy`, so that the API server
+//! The rules of [`plan::ask::rules`] as a `ValidatingAdmissionPolicy`, so that the API server
 //! refuses what planning would refuse.
 //!
 //! # Guarantees
 //! For every Service that is created: a validation of the denying policy is false if and only if
-//! [`crate::ask::read`] (or its like for the container load balancer) refuses the Service. What
+//! [`plan::ask::read`] (or its like for the container load balancer) refuses the Service. What
 //! depends on other objects (limits, names that exist in Azure) is not in it. For every Service
 //! that is changed the same, and the change itself must be possible: planning sees what a Service
 //! asks for, and not what it asked for before.
@@ -17,12 +17,14 @@ mod container;
 mod nodes;
 mod notes;
 mod probes;
+#[cfg(test)]
+mod tests;
 mod variables;
 
-use crate::ask::annotation::{self, PREFIX};
-use crate::ask::rules::FindingRule;
 use model::Policy;
 use model::policy::BalancerSku;
+use plan::ask::annotation::{self, PREFIX};
+use plan::ask::rules::FindingRule;
 
 /// What the API server does where a validation is false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use model::kubernetes::Wish;
 use model::plan::{Action, Change, Resource};
 use model::report::Wait;
 use model::world::Fact;
+use plan::own::Base;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -233,7 +234,7 @@ impl Lint<'_> {
                 self.say(Breach::StillReferenced, &change.target, detail);
             }
             // A Service that changes its frontend stays open until the new one stands.
-            let wanted = crate::own::Base::of(&frontend.name)
+            let wanted = Base::of(&frontend.name)
                 .and_then(|base| self.services.get(&base))
                 .is_some_and(|service| service.wish == Wish::LoadBalancer);
             if let Some(address) = self.address(&frontend.address)

@@ -1,10 +1,6 @@
 //! What is ours, by names and tags; what is not goes through as it came.
 
 use super::{Breach, Lint};
-use crate::ask::SHARED_PROBE;
-use crate::own::name;
-use crate::own::tags;
-use crate::own::{self, Whose};
 use model::azure::{
     LoadBalancer, Pool, PoolMember, PrivateLinkService, PublicIp, Rest, SecurityGroup,
     SecurityRule, Sku, Subnet, Tags,
@@ -13,8 +9,13 @@ use model::gateway::DEFAULT_EGRESS;
 use model::kubernetes::Backends;
 use model::plan::{Action, Change, Resource};
 use model::{Family, ResourceId};
+use plan::ask::SHARED_PROBE;
+use plan::own::{self, Whose, name, tags};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// How the names of the security rules begin that controllers of this kind make.
+const SECURITY_RULE: &str = "k8s-azure-lb";
 
 /// Whether a public IP is a container load balancer's or an egress gateway's.
 fn is_of_pods(ip: &PublicIp) -> bool {
@@ -23,8 +24,7 @@ fn is_of_pods(ip: &PublicIp) -> bool {
 
 /// Whether a security rule is one that this kind of controller makes.
 pub(super) fn is_managed(rule: &SecurityRule) -> bool {
-    rule.name.to_lowercase().starts_with(name::SECURITY_RULE)
-        && (500..=4096).contains(&rule.priority)
+    rule.name.to_lowercase().starts_with(SECURITY_RULE) && (500..=4096).contains(&rule.priority)
 }
 
 /// The difference of two lists by name: pairs of what was and what is.

@@ -2,9 +2,9 @@
 
 use super::cel::{annotations, is_set, is_true, list_with_empty, text};
 use super::probes;
-use crate::ask::annotation::Truth;
 use model::Policy;
 use model::policy::BalancerSku;
+use plan::ask::annotation::Truth;
 
 /// What the denying policy's validations share.
 pub fn all(policy: &Policy) -> Vec<(&'static str, String)> {
