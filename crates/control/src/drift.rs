@@ -14,7 +14,8 @@ pub(crate) struct DriftCheck {
     pub planner: Planner,
     pub now: Vec<Drift>,
     pub settled_due: bool,
-    /// What the last plan was made from is noted, and nothing has changed since.
+    /// What the last plan was made from is noted, and nothing has changed since: another plan of
+    /// the same World would find nothing that the last one did not.
     pub noted: bool,
     /// Resources that have lost the tags by which we know them.
     pub unmarked: BTreeSet<ResourceId>,
@@ -26,12 +27,6 @@ pub(crate) struct DriftCheck {
 }
 
 impl DriftCheck {
-    /// Something was read: what the next plan leaves alone is as it should be.
-    pub fn expect_settled(&mut self) {
-        self.settled_due = true;
-        self.marks_due = true;
-    }
-
     /// How many times a Service was read to plan around drift.
     pub fn services_read(&self) -> u64 {
         self.planner.services_read()
@@ -46,10 +41,5 @@ impl DriftCheck {
     #[cfg(test)]
     pub fn keep(&mut self, kept: Kept) {
         (self.kept, self.seen) = (kept, true);
-    }
-
-    /// Whether another plan of the same World would find nothing that the last one did not.
-    pub fn is_noted(&self) -> bool {
-        self.noted
     }
 }

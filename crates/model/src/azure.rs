@@ -205,6 +205,17 @@ pub struct Frontend {
     pub rest: Rest,
 }
 
+impl Frontend {
+    /// The address of a subnet that it has, once Azure has chosen it.
+    #[must_use]
+    pub fn private(&self) -> Option<IpAddr> {
+        match self.address {
+            FrontendAddress::Private { address, .. } => address,
+            FrontendAddress::Public(_) | FrontendAddress::Other => None,
+        }
+    }
+}
+
 /// What a frontend stands on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum FrontendAddress {

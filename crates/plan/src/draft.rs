@@ -40,15 +40,11 @@ pub(crate) enum Stance {
 /// One Service while planning.
 #[derive(Debug)]
 pub(crate) struct Case<'w> {
-    /// The Service.
     pub service: &'w Service,
-    /// Base of its names.
     pub base: Arc<str>,
     /// What is to become of it.
     pub stance: Stance,
-    /// What it waits on.
     pub waits: BTreeSet<Wait>,
-    /// What is wrong with it.
     pub findings: Vec<Finding>,
     /// Why it is refused, beside what it asks itself.
     pub refusals: Vec<Refusal>,
@@ -57,23 +53,13 @@ pub(crate) struct Case<'w> {
     /// Addresses it has in Azure, in the order of its status.
     pub addresses: Vec<Arc<str>>,
     /// Whether anything of it is still in Azure, as far as planning saw.
-    pub traces: Traces,
-}
-
-/// Whether anything of a Service is in Azure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Traces {
-    /// Nothing was found.
-    None,
-    /// Something was.
-    Some,
+    pub has_traces: bool,
 }
 
 /// A public IP while it is edited on account of several Services.
 pub(crate) struct Edited {
     /// As it stands, if it does.
     pub before: Option<Arc<PublicIp>>,
-    /// As it is to be.
     pub after: PublicIp,
     /// On whose account.
     pub causes: BTreeSet<ServiceUid>,
@@ -144,20 +130,17 @@ impl Claims {
 pub(crate) struct Steps {
     /// Changes by target.
     pub changes: BTreeMap<ResourceId, Change>,
-    /// Kubernetes writes.
     pub writes: Vec<KubernetesWrite>,
     /// The next write of the ledger.
     pub ledger: Option<Arc<LedgerWrite>>,
     /// Tags that changes of public IPs set because annotations ask for them.
     pub tags: SetTags,
-    /// What has to be read.
     pub needs: BTreeSet<Need>,
 }
 
 /// What the report says of the whole.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
-    /// What is wrong.
     pub findings: Vec<Finding>,
     /// What is wrong with egress Pods.
     pub pods: BTreeMap<ServiceName, Vec<Finding>>,
@@ -171,9 +154,7 @@ pub(crate) struct Told {
 /// Planning's work in progress.
 #[derive(Debug)]
 pub(crate) struct Draft<'w> {
-    /// Facts.
     pub world: &'w World,
-    /// Choices.
     pub policy: &'w Policy,
     /// Whose resources are.
     pub own: Own<'w>,
@@ -231,7 +212,6 @@ impl<'w> Draft<'w> {
         self.cases.insert(uid.clone(), case);
     }
 
-    /// Whose a part is.
     pub fn whose(&self, part: &str) -> Owner<'_> {
         match self.owner_of(part) {
             Some(uid) => Owner::Ours(uid),
@@ -265,11 +245,16 @@ impl<'w> Draft<'w> {
         Base::of(part).is_some_and(|base| self.is_abandoned(base.as_str()))
     }
 
-    /// Notes that a Service waits.
     pub fn wait(&mut self, uid: &ServiceUid, wait: Wait) {
         if let Some(case) = self.cases.get_mut(uid) {
             case.waits.insert(wait);
         }
+    }
+
+    /// Notes that a Service waits until something has been read.
+    pub fn wait_to_read(&mut self, uid: &ServiceUid, need: Need) {
+        self.steps.needs.insert(need.clone());
+        self.wait(uid, Wait::Reading(need));
     }
 
     /// Notes that every Service waits.
@@ -279,7 +264,6 @@ impl<'w> Draft<'w> {
         }
     }
 
-    /// Refuses a Service.
     pub fn refuse(&mut self, uid: &ServiceUid, refusal: Refusal) {
         if let Some(case) = self.cases.get_mut(uid) {
             case.refuse(refusal);

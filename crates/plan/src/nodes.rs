@@ -32,7 +32,6 @@ pub(crate) struct Memory {
     policy: Option<Policy>,
     /// Services of which nothing is left to be done.
     services: memory::Memory,
-    /// The security group.
     group: security_group::Memory,
 }
 

@@ -325,7 +325,7 @@ impl Controller {
         self.go_on_reading(now_ms);
         self.forget_names();
         self.pass_drains(now_ms);
-        self.pass_moves(now_ms);
+        self.planning.dirty |= self.wake_moves_ms().is_some_and(|at| at <= now_ms);
         self.check_drift(now_ms);
         self.pass_barrier(now_ms);
     }

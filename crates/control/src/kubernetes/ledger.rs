@@ -58,9 +58,7 @@ pub(crate) struct LedgerLane {
     pub call: Option<CallId>,
     /// When it was last read, or written with success; `None`: it has to be read.
     pub read_ms: Option<u64>,
-    /// Reads that failed.
     reads: Failed,
-    /// Writes that failed.
     pub writes: Failed,
     /// The API server has asked for no call before.
     pub quiet_until_ms: Option<u64>,

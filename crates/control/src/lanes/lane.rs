@@ -74,7 +74,6 @@ pub(crate) struct Work {
     pub correlation: String,
     /// How far it is.
     pub stage: Stage,
-    /// What is awaited.
     pub pending: Pending,
     /// When it was sent.
     pub sent_ms: u64,

@@ -25,9 +25,7 @@ const MESSAGE: usize = 4_096;
 pub(crate) struct Word {
     /// `Normal` or `Warning`.
     pub kind: &'static str,
-    /// Its reason.
     pub reason: String,
-    /// Its message.
     pub message: String,
 }
 
@@ -63,7 +61,6 @@ struct Turns {
 }
 
 impl Words {
-    /// Adds one.
     pub fn push(&mut self, mut waiting: Waiting) {
         let message = &mut waiting.word.message;
         if message.len() > MESSAGE {

@@ -28,7 +28,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> AccessIntent {
     let mut tags = service_tags(r);
     let mut ranges = annotated_ranges(r);
     let conflict = !ranges.is_empty();
-    let of_field = field_ranges(r);
+    let listed = r.service.source_ranges.iter().map(|text| text.trim());
+    let of_field: Vec<IpNet> = listed.filter_map(|text| range(r, FIELD, text)).collect();
     if conflict && !of_field.is_empty() {
         let key = if r.list(RANGES).is_empty() { CORE_RANGES } else { RANGES };
         let value = r.raw(key).unwrap_or("");
@@ -111,12 +112,6 @@ fn annotated_ranges(r: &mut Reader<'_>) -> Vec<IpNet> {
         ranges.extend(entries.filter_map(|text| range(r, &whole, text)));
     }
     ranges
-}
-
-fn field_ranges(r: &mut Reader<'_>) -> Vec<IpNet> {
-    let service = r.service;
-    let texts = service.source_ranges.iter().map(|text| text.trim());
-    texts.filter_map(|text| range(r, FIELD, text)).collect()
 }
 
 fn range(r: &mut Reader<'_>, key: &str, text: &str) -> Option<IpNet> {

@@ -18,7 +18,7 @@ pub(crate) const KEY: &str = "azure-additional-public-ips";
 const LISTED: usize = 8;
 
 /// Azure's own address within every virtual network, also called the wire server.
-const AZURE: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
+pub(crate) const AZURE: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
 /// Reads the additional addresses, in the order written, each once.
 pub(super) fn read(r: &mut Reader<'_>) -> Vec<IpAddr> {

@@ -3,10 +3,11 @@
 //! Said while a Service is read, so that such a one costs nothing when others change.
 
 use super::access::{CORE_RANGES, FIELD, RANGES, TAGS};
+use super::additional::KEY;
 use super::reader::Reader;
 use super::rules::{LOAD_BALANCER_RULE_LIMIT, SECURITY_RULE_LIMIT};
 use super::{AccessIntent, RuleIntent, SecurityRules};
-use crate::ask::annotation::PREFIX;
+use crate::ask::annotation::full;
 use model::policy::BalancerSku;
 use model::{Family, Protocol};
 use std::collections::BTreeSet;
@@ -50,12 +51,12 @@ fn security(r: &mut Reader<'_>, families: &[Family], additional: &[IpAddr], acce
     let rules = access.tags.len() * protocols.len() * families.len();
     if rules > SECURITY_RULES {
         let value = format!("{} service tags, which make {rules} rules", access.tags.len());
-        limit(r, &whole(TAGS), value, format!("{SECURITY_RULES} rules"));
+        limit(r, &full(TAGS), value, format!("{SECURITY_RULES} rules"));
     }
     let prefixes = families.iter().map(ranges).sum::<usize>() * protocols.len();
     if prefixes > PREFIXES {
         let key = [RANGES, CORE_RANGES].into_iter().find(|key| !r.list(key).is_empty());
-        let key = key.map_or_else(|| FIELD.to_owned(), whole);
+        let key = key.map_or_else(|| FIELD.to_owned(), full);
         let value = format!("ranges that make {prefixes} source prefixes");
         limit(r, &key, value, format!("{PREFIXES} source prefixes"));
     }
@@ -68,7 +69,7 @@ fn security(r: &mut Reader<'_>, families: &[Family], additional: &[IpAddr], acce
     if opened > PREFIXES {
         let value = format!("{} addresses, {opened} times in rules", additional.len());
         let most = format!("{PREFIXES} destination prefixes");
-        limit(r, &whole("azure-additional-public-ips"), value, most);
+        limit(r, &full(KEY), value, most);
     }
     // As in `"12345",`.
     let ports: usize = access.ports.iter().map(|port| port.port.to_string().len() + 3).sum();
@@ -77,8 +78,4 @@ fn security(r: &mut Reader<'_>, families: &[Family], additional: &[IpAddr], acce
         let value = format!("{} ports, {bytes} bytes of rules", access.ports.len());
         limit(r, "spec.ports", value, format!("{REQUEST} bytes"));
     }
-}
-
-fn whole(key: &str) -> String {
-    format!("{PREFIX}{key}")
 }

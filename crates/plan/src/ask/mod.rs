@@ -15,7 +15,7 @@ mod finding_rule;
 pub(crate) mod limit;
 mod pinned;
 mod placement;
-mod private_link;
+pub(crate) mod private_link;
 mod probe;
 pub(crate) mod public_ip;
 mod read;

@@ -1,14 +1,12 @@
 //! Addresses that a Service insists on.
 
+use super::additional::AZURE;
 use super::reader::Reader;
 use super::rules::{INVALID_PINNED_ADDRESS, PRIVATE_PINNED_ADDRESS, UNUSED_PINNED_ADDRESS};
 use crate::ask::annotation::PREFIX;
 use model::{Exposure, Family};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
-
-/// Azure's own address within every virtual network.
-const AZURE: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
+use std::net::IpAddr;
 
 /// Reads the pinned address of each family: the annotation's, else `spec.loadBalancerIP`.
 pub(super) fn read(

@@ -16,12 +16,14 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-const CREATE: &str = "azure-pls-create";
-const NAME: &str = "azure-pls-name";
-const GROUP: &str = "azure-pls-resource-group";
-const SUBNET: &str = "azure-pls-ip-configuration-subnet";
+/// The annotation that asks for one.
+pub(crate) const CREATE: &str = "azure-pls-create";
+pub(crate) const NAME: &str = "azure-pls-name";
+/// The annotation that names its resource group.
+pub(crate) const GROUP: &str = "azure-pls-resource-group";
+pub(crate) const SUBNET: &str = "azure-pls-ip-configuration-subnet";
 const COUNT: &str = "azure-pls-ip-configuration-ip-address-count";
-const ADDRESSES: &str = "azure-pls-ip-configuration-ip-address";
+pub(crate) const ADDRESSES: &str = "azure-pls-ip-configuration-ip-address";
 const FQDNS: &str = "azure-pls-fqdns";
 const PROXY: &str = "azure-pls-proxy-protocol";
 const VISIBILITY: &str = "azure-pls-visibility";

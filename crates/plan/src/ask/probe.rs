@@ -38,7 +38,6 @@ pub(super) struct Setting<'a> {
     pub floating: FloatingIp,
     /// Of the Private Link Service, as far as probes heed it.
     pub proxy: ProxyProtocol,
-    /// Families.
     pub families: &'a [Family],
 }
 

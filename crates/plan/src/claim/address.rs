@@ -5,7 +5,7 @@ use crate::ask::Intent;
 use crate::draft::Draft;
 use crate::standing::frontend;
 use ipnet::IpNet;
-use model::azure::{FrontendAddress, Subnet};
+use model::azure::Subnet;
 use model::plan::{Action, Resource};
 use model::report::Finding;
 use model::world::Fact;
@@ -70,12 +70,8 @@ fn user(
     }
     let balancers = draft.each_balancer().filter(|b| b.id != *asker);
     let mut frontends = balancers.flat_map(|b| b.frontends.iter().map(move |f| (b, f)));
-    let holds = |f: &model::azure::Frontend| {
-        let within = |of: &ResourceId| of == subnet;
-        frontend::private(f) == Some(address)
-            && matches!(&f.address, FrontendAddress::Private { subnet, .. } if within(subnet))
-    };
-    let (balancer, _) = frontends.find(|(_, f)| holds(f))?;
+    let (balancer, _) =
+        frontends.find(|(_, f)| f.private() == Some(address) && frontend::is_within(f, subnet))?;
     Some(format!("a frontend of load balancer {}", balancer.id.name()))
 }
 

@@ -3,7 +3,7 @@
 
 use crate::ask;
 use crate::ask::readings::Readings;
-use crate::draft::{Case, Draft, Stance, Traces};
+use crate::draft::{Case, Draft, Stance};
 use crate::own::pod_names;
 use crate::verdict::Frozen;
 use model::azure::Sku;
@@ -16,11 +16,8 @@ use std::sync::Arc;
 
 /// What is to become of a Service, before others are looked at.
 struct Admission {
-    /// What becomes of it.
     stance: Stance,
-    /// What is wrong with it.
     findings: Vec<Finding>,
-    /// What it waits on.
     wait: Option<Wait>,
 }
 
@@ -59,7 +56,7 @@ fn case<'w>(draft: &Draft<'w>, service: &'w Arc<Service>, readings: &mut Reading
         refusals: Vec::new(),
         balancer: None,
         addresses: Vec::new(),
-        traces: Traces::None,
+        has_traces: false,
     }
 }
 

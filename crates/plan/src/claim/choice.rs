@@ -27,9 +27,7 @@ pub(crate) enum Choice {
 
 /// A public IP that a Service is to stand on.
 pub(crate) struct Pick {
-    /// The family that it serves.
     pub family: Family,
-    /// Its id.
     pub id: ResourceId,
     /// It, where it is there, and whose it is.
     pub there: Option<(Arc<PublicIp>, Whose)>,

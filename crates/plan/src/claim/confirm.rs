@@ -8,7 +8,7 @@
 use super::placement::Placement;
 use crate::ask::annotation::{CONFIRM, CONFIRMED};
 use crate::ask::hold::asks_first;
-use crate::ask::rules::{CONFIRMATION_DUE, CONFIRMATION_LEFT, FindingRule};
+use crate::ask::rules::{CONFIRMATION_DUE, CONFIRMATION_LEFT};
 use crate::ask::{Intent, RuleKind};
 use crate::claim::choice::Chosen;
 use crate::draft::Draft;
@@ -19,7 +19,7 @@ use crate::verdict::Refusal;
 use model::azure::{Frontend, FrontendAddress, Rule, RuleProtocol, rule_protocol};
 use model::kubernetes::{Ingress, Service};
 use model::report::Finding;
-use model::{Exposure, Family, ResourceId};
+use model::{Exposure, ResourceId};
 use std::collections::BTreeMap;
 
 /// What a Service has, by name, with what becomes of it: `None`, it stays.
@@ -46,7 +46,7 @@ pub(crate) fn settle(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chos
             draft.claims.interrupted.insert(uid, Refusal::new(interruption(&due)));
         } else if !left.is_empty() {
             let message = CONFIRMATION_LEFT.message;
-            draft.note(&uid, [finding(&CONFIRMATION_LEFT, CONFIRMED, &left, message)]);
+            draft.note(&uid, [CONFIRMATION_LEFT.found_with(CONFIRMED, &left.join(", "), message)]);
         }
     }
 }
@@ -71,11 +71,7 @@ fn interruption(due: &[(&str, &str)]) -> Finding {
     let fates: Vec<&str> = due.iter().map(|(_, fate)| *fate).collect();
     let lost = format!("the Service ({});", fates.join(", "));
     let message = CONFIRMATION_DUE.message.replacen("the Service;", &lost, 1);
-    finding(&CONFIRMATION_DUE, CONFIRM, &names, &message)
-}
-
-fn finding(rule: &FindingRule, key: &str, names: &[&str], message: &str) -> Finding {
-    rule.found_with(key, &names.join(", "), message)
+    CONFIRMATION_DUE.found_with(CONFIRM, &names.join(", "), &message)
 }
 
 fn is_confirmed(service: &Service, name: &str) -> bool {
@@ -140,7 +136,7 @@ fn after(
     intent: &Intent,
     frontend: &Frontend,
 ) -> Option<String> {
-    let family = family(draft, frontend)?;
+    let family = frontend::family(draft, frontend)?;
     if !intent.families.contains(&family) {
         return Some("none".to_owned());
     }
@@ -159,15 +155,6 @@ fn after(
         Exposure::Internal => intent.pinned.get(&family).copied(),
     };
     Some(address.map_or_else(|| "a new one".to_owned(), |address| address.to_string()))
-}
-
-/// `None` where a frontend stands on nothing that is known.
-fn family(draft: &Draft<'_>, frontend: &Frontend) -> Option<Family> {
-    match &frontend.address {
-        FrontendAddress::Public(id) => draft.public_ip(id).map(|ip| ip.family),
-        FrontendAddress::Private { family, .. } => Some(*family),
-        FrontendAddress::Other => None,
-    }
 }
 
 fn port(protocol: RuleProtocol, port: u16) -> String {

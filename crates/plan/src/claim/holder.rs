@@ -38,7 +38,7 @@ impl Address {
     pub fn of(frontend: &Frontend) -> Option<Self> {
         match &frontend.address {
             FrontendAddress::Public(id) => Some(Self::Public(id.clone())),
-            _ => frontend::private(frontend).map(Self::Private),
+            _ => frontend.private().map(Self::Private),
         }
     }
 
@@ -48,7 +48,7 @@ impl Address {
             Self::Public(id) => balancer.frontends_on(id).first().copied(),
             Self::Private(address) => {
                 let mut all = balancer.whole().frontends.iter();
-                all.find(|f| frontend::private(f) == Some(*address))
+                all.find(|f| f.private() == Some(*address))
             }
         }
     }
@@ -59,7 +59,6 @@ pub(crate) type Drafted = BTreeMap<Address, ResourceId>;
 
 /// A load balancer that is edited, and what decides about its frontends.
 pub(crate) struct Place<'a> {
-    /// Who is on it.
     pub seats: &'a Assignment,
     /// Public IPs of the Services.
     pub chosen: &'a Chosen,

@@ -125,44 +125,30 @@ impl Room {
     }
 }
 
-/// What keeps a Service from being written.
+/// What keeps a Service from being written: its ports are taken on a shared frontend, or there is
+/// no room.
 pub(crate) fn obstacle(
     draft: &Draft<'_>,
     balancer: View<'_>,
     intent: &Intent,
     ready: &[(Family, Option<Frontend>, Arc<str>)],
-    room: (Option<View<'_>>, &Room),
-) -> Option<Refusal> {
-    finding(draft, balancer, intent, ready, room).map(Refusal::new)
-}
-
-/// Its ports are taken on a shared frontend, or there is no room.
-fn finding(
-    draft: &Draft<'_>,
-    balancer: View<'_>,
-    intent: &Intent,
-    ready: &[(Family, Option<Frontend>, Arc<str>)],
     (before, room): (Option<View<'_>>, &Room),
-) -> Option<Finding> {
-    if before.is_none()
-        && let Some(finding) = no_balancer(draft, &balancer)
-    {
-        return Some(finding);
-    }
-    for (family, _, name) in ready {
-        if let Some(finding) = taken(balancer, intent, *family, name) {
-            return Some(finding);
-        }
+) -> Option<Refusal> {
+    let added = if before.is_none() { no_balancer(draft, &balancer) } else { None };
+    let mut frontends = ready.iter();
+    let taken = || frontends.find_map(|(family, _, name)| taken(balancer, intent, *family, name));
+    if let Some(finding) = added.or_else(taken) {
+        return Some(Refusal::new(finding));
     }
     // Known before there is an address.
     for family in &intent.families {
         let pool = name::pool_of(draft.policy, intent, *family);
         let taken = contest::backend_port_taken(draft, balancer, intent, *family, &pool);
         if let Some(rule) = taken {
-            return Some(backend_port_taken(rule, &pool));
+            return Some(Refusal::new(backend_port_taken(rule, &pool)));
         }
     }
-    no_room(draft, balancer, intent, ready, (before, room))
+    no_room(draft, balancer, intent, ready, (before, room)).map(Refusal::new)
 }
 
 fn backend_port_taken(rule: &Rule, pool: &str) -> Finding {

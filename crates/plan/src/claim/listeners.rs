@@ -19,7 +19,6 @@ impl<T> Default for Listeners<T> {
 }
 
 impl<T: Copy> Listeners<T> {
-    /// Adds one.
     pub fn add(&mut self, listener: (RuleProtocol, u16), of: T) {
         self.first.get_or_insert(of);
         if is_whole(listener) {

@@ -10,12 +10,13 @@ mod room;
 use super::Refusal;
 use super::placement::Placement;
 use crate::ask::annotation;
+use crate::ask::private_link::{ADDRESSES, CREATE, GROUP, NAME, SUBNET};
 use crate::ask::{Intent, PrivateLinkIntent, PrivateLinkOwnership};
 use crate::draft::{Draft, Stance};
 use crate::own::finalizer::is_claimed;
 use crate::own::tags::owner;
 use crate::own::{Base, Whose, name};
-use crate::standing::private_link::{CREATE, GROUP, known, unread_group};
+use crate::standing::private_link::{known, unread_group};
 pub(crate) use beside::unsure;
 pub use connected::{bereft, unread_links};
 use floating::Floating;
@@ -27,10 +28,6 @@ use model::{Family, Group, ResourceId, ServiceName, ServiceUid};
 use room::Room;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-const NAME: &str = "azure-pls-name";
-const ADDRESS: &str = "azure-pls-ip-configuration-ip-address";
-const SUBNET: &str = "azure-pls-ip-configuration-subnet";
 
 /// Who has which Private Link Service.
 #[derive(Debug, Default)]
@@ -48,7 +45,6 @@ pub(crate) struct Held {
     pub id: ResourceId,
     /// The frontend that it stands before.
     pub frontend: ResourceId,
-    /// Its owner.
     pub owner: ServiceName,
     /// How its owner asks it to be; `None`: it stays as the first owner wanted it, whose frontend
     /// others still share.
@@ -418,7 +414,7 @@ fn unusable(draft: &Draft<'_>, asker: &ResourceId, link: &PrivateLinkIntent) -> 
     link.addresses.iter().find_map(|address| {
         let what = super::address::obstacle(draft, subnet, *address, asker)?;
         let (value, message) = (address.to_string(), format!("must be an address {what}"));
-        Some(refusal(ADDRESS, &value, "PrivateLinkAddressUnusable", message))
+        Some(refusal(ADDRESSES, &value, "PrivateLinkAddressUnusable", message))
     })
 }
 
@@ -446,9 +442,7 @@ fn subnet(
             return Some((id, closed.then(|| Arc::clone(subnet))));
         }
         Some(Fact::Unknown) | None => {
-            let need = Need::Subnet(id);
-            draft.steps.needs.insert(need.clone());
-            draft.wait(&intent.uid, Wait::Reading(need));
+            draft.wait_to_read(&intent.uid, Need::Subnet(id));
             return None;
         }
         Some(Fact::Known(None)) => String::new(),

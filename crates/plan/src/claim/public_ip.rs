@@ -9,24 +9,12 @@ use model::{Exposure, Family, Group, ResourceId, ServiceUid};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// How a Service holds a public IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holding {
-    /// It was the first.
-    First,
-    /// Another was.
-    Later,
-}
-
-/// Who holds public IPs first, as far as names tell.
-pub(crate) struct FirstHolders {
-    /// The first by name of those that name one.
-    naming: BTreeMap<ResourceId, ServiceUid>,
-}
+/// Who holds public IPs first, as far as names tell: the first by name of those that name one.
+pub(crate) struct FirstHolders(BTreeMap<ResourceId, ServiceUid>);
 
 impl FirstHolders {
     pub fn of(draft: &Draft<'_>) -> Self {
-        let mut holders = Self { naming: BTreeMap::new() };
+        let mut holders = Self(BTreeMap::new());
         let mut known = Known::default();
         // By name, as frontends are made.
         let cases = draft.by_name.values().map(|uid| &draft.cases[uid]);
@@ -35,32 +23,31 @@ impl FirstHolders {
                 continue;
             }
             for id in known.named_by(draft, intent) {
-                holders.naming.entry(id).or_insert_with(|| intent.uid.clone());
+                holders.0.entry(id).or_insert_with(|| intent.uid.clone());
             }
         }
         holders
     }
 
-    /// How a Service holds a public IP: what stands in Azure decides, then for whom the public IP
-    /// was made, then names.
-    pub fn holding(
+    /// Whether a Service holds a public IP first: what stands in Azure decides, then for whom the
+    /// public IP was made, then names.
+    pub fn is_first(
         &self,
         draft: &Draft<'_>,
         intent: &Intent,
         family: Family,
         ip: &PublicIp,
-    ) -> Holding {
+    ) -> bool {
         let made = matches!(intent.public_ips.get(&family), Some(PublicIpIntent::Managed { .. }));
         let by_tag = each_user(ip).next().map(|user| is_name_of(user, &intent.name));
-        let first = match standing(draft, &ip.id) {
+        match standing(draft, &ip.id) {
             Some(Some(uid)) => *uid == intent.uid,
             Some(None) => by_tag == Some(true),
             None => {
-                let named = || self.naming.get(&ip.id) == Some(&intent.uid);
+                let named = || self.0.get(&ip.id) == Some(&intent.uid);
                 made || by_tag.unwrap_or_else(named)
             }
-        };
-        if first { Holding::First } else { Holding::Later }
+        }
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn hold(draft: &mut Draft<'_>) {
     let unread: Vec<(ServiceUid, Need, bool)> = intents
         .filter_map(|intent| {
             let need = need(draft, intent)?;
-            Some((intent.uid.clone(), need, is_there(draft, intent)))
+            Some((intent.uid.clone(), need, has_parts(draft, &intent.base)))
         })
         .collect();
     for (uid, need, there) in unread {
@@ -35,33 +35,30 @@ pub(crate) fn hold(draft: &mut Draft<'_>) {
             draft.claims.undecided.insert(uid);
             continue;
         }
-        if let Some(case) = draft.cases.get_mut(&uid) {
-            case.stance = Stance::Frozen(Frozen::new());
-        }
-        draft.steps.needs.insert(need.clone());
-        draft.wait(&uid, Wait::Reading(need));
+        freeze(draft, &uid);
+        draft.wait_to_read(&uid, need);
     }
     for (uid, need, stands) in of_named_groups(draft) {
-        if let Some(case) = draft.cases.get_mut(&uid).filter(|_| stands) {
-            case.stance = Stance::Frozen(Frozen::new());
+        if stands {
+            freeze(draft, &uid);
         }
-        draft.steps.needs.insert(need.clone());
-        draft.wait(&uid, Wait::Reading(need));
+        draft.wait_to_read(&uid, need);
     }
     let kept = of_kept(draft);
     draft.steps.needs.extend(kept);
     for (uid, need) in unsure(draft) {
-        if let Some(case) = draft.cases.get_mut(&uid) {
-            case.stance = Stance::Frozen(Frozen::new());
-        }
-        draft.steps.needs.insert(need.clone());
-        draft.wait(&uid, Wait::Reading(need));
+        freeze(draft, &uid);
+        draft.wait_to_read(&uid, need);
     }
     for uid in of_unseen_namespaces(draft) {
-        if let Some(case) = draft.cases.get_mut(&uid) {
-            case.stance = Stance::Frozen(Frozen::new());
-        }
+        freeze(draft, &uid);
         draft.wait(&uid, Wait::Listing);
+    }
+}
+
+fn freeze(draft: &mut Draft<'_>, uid: &ServiceUid) {
+    if let Some(case) = draft.cases.get_mut(uid) {
+        case.stance = Stance::Frozen(Frozen::new());
     }
 }
 
@@ -73,7 +70,7 @@ fn of_named_groups(draft: &Draft<'_>) -> Vec<(ServiceUid, Need, bool)> {
     let mut found = Vec::new();
     for (uid, case) in &draft.cases {
         let stands = match &case.stance {
-            Stance::Wanted(intent) => is_there(draft, intent),
+            Stance::Wanted(intent) => has_parts(draft, &intent.base),
             Stance::Leaving => true,
             Stance::Frozen(_) | Stance::Container(_) => continue,
         };
@@ -114,12 +111,8 @@ fn of_unseen_namespaces(draft: &Draft<'_>) -> Vec<ServiceUid> {
     unseen.map(|intent| intent.uid.clone()).collect()
 }
 
-/// Whether anything of a Service is on a load balancer; one that shares an address has rules only.
-fn is_there(draft: &Draft<'_>, intent: &Intent) -> bool {
-    has_parts(draft, &intent.base)
-}
-
-/// Whether anything of a base name is on a load balancer.
+/// Whether anything of a base name is on a load balancer: a Service that shares an address has
+/// rules only.
 fn has_parts(draft: &Draft<'_>, base: &str) -> bool {
     let base = name::base_number(base);
     draft.views().any(|balancer| balancer.count_of(base) != (0, 0))

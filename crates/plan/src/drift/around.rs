@@ -4,7 +4,6 @@ use super::{Confirmed, find_among, overlay, parts, parts_after, tables};
 use crate::Planner;
 use crate::own::name::folded;
 use crate::own::part;
-use crate::standing::frontend;
 use model::azure::{LoadBalancer, Rule};
 use model::drift::{Drift, Part};
 use model::plan::{Action, Change, Resource};
@@ -99,11 +98,10 @@ fn unmask(
         };
         let lost = lost_rules(&change, &found).into_iter().filter(|part| parts.contains(part));
         needed.extend(lost.map(|part| (change.target.clone(), part)));
-        match rebase(Arc::make_mut(&mut change), &found, confirmed, parts) {
-            Rebased::Written => kept.push(change),
-            Rebased::Nothing => {
-                dropped.insert(change.target.clone());
-            }
+        if rebase(Arc::make_mut(&mut change), &found, confirmed, parts) {
+            kept.push(change);
+        } else {
+            dropped.insert(change.target.clone());
         }
     }
     let gone = held.iter().filter(|(_, parts)| parts.iter().any(Part::is_whole));
@@ -189,15 +187,15 @@ fn released(plan: &Plan, world: &World) -> BTreeSet<IpAddr> {
         match &change.action {
             Action::Delete { before: Resource::PublicIp(ip) } => released.extend(ip.address),
             Action::Delete { before: Resource::LoadBalancer(before) } => {
-                released.extend(before.frontends.iter().filter_map(frontend::private));
+                released.extend(before.frontends.iter().filter_map(|f| f.private()));
             }
             Action::Put {
                 before: Some(Resource::LoadBalancer(before)),
                 after: Resource::LoadBalancer(after),
             } => {
                 let kept: BTreeSet<IpAddr> =
-                    after.frontends.iter().filter_map(frontend::private).collect();
-                let had = before.frontends.iter().filter_map(frontend::private);
+                    after.frontends.iter().filter_map(|f| f.private()).collect();
+                let had = before.frontends.iter().filter_map(|f| f.private());
                 released.extend(had.filter(|address| !kept.contains(address)));
             }
             _ => {}
@@ -210,33 +208,26 @@ fn released(plan: &Plan, world: &World) -> BTreeSet<IpAddr> {
     released
 }
 
-/// What is left of a change.
-enum Rebased {
-    /// It writes something.
-    Written,
-    /// It would only have written what has drifted.
-    Nothing,
-}
-
-/// Makes a change that was planned on a masked resource one of the resource as it is.
+/// Makes a change that was planned on a masked resource one of the resource as it is. Whether it
+/// writes anything but what has drifted.
 fn rebase(
     change: &mut Change,
     found: &Resource,
     confirmed: &Confirmed,
     held: &BTreeSet<Part>,
-) -> Rebased {
+) -> bool {
     let Some(after_parts) = parts_after(change) else {
         if let Action::Delete { before } = &mut change.action {
             *before = found.clone();
         }
-        return Rebased::Written;
+        return true;
     };
-    let Some(ours) = confirmed.resources.get(&change.target) else { return Rebased::Written };
+    let Some(ours) = confirmed.resources.get(&change.target) else { return true };
     let ours = parts(ours);
     // A part that is to become something else after all is written.
     let mut left: BTreeSet<Part> =
         held.iter().filter(|part| after_parts.get(*part) == ours.get(*part)).cloned().collect();
-    let Action::Put { before, after } = &mut change.action else { return Rebased::Written };
+    let Action::Put { before, after } = &mut change.action else { return true };
     let mut target = overlay(after, found, &left);
     if let (Resource::LoadBalancer(wanted), Resource::LoadBalancer(made)) = (&*after, &target) {
         let missing = missing(wanted, made);
@@ -246,11 +237,11 @@ fn rebase(
         }
     }
     if parts(&target) == parts(found) {
-        return Rebased::Nothing;
+        return false;
     }
     *before = Some(found.clone());
     *after = target;
-    Rebased::Written
+    true
 }
 
 /// Parts that rules refer to and that would be lacking.

@@ -183,8 +183,8 @@ pub fn find_among<'p>(
             Action::Put { before, after } => match confirmed.resources.get(&change.target) {
                 Some(ours) => {
                     let is_found = !confirmed.composed.contains(&change.target);
-                    let same = |before| is_found && is_untouched(ours, before);
-                    if before.as_ref().is_some_and(same) {
+                    let etag = ours.etag().filter(|_| is_found);
+                    if etag.is_some() && etag == before.as_ref().and_then(Resource::etag) {
                         continue;
                     }
                     of_put(ours, before.as_ref(), after)
@@ -232,11 +232,6 @@ fn of_put(ours: &Resource, before: Option<&Resource>, after: &Resource) -> Vec<t
         }
     }
     pairs
-}
-
-/// Whether a resource is certain to be as we left it.
-fn is_untouched(ours: &Resource, found: &Resource) -> bool {
-    ours.etag().is_some() && ours.etag() == found.etag()
 }
 
 /// Whether what is wanted anew is what was there: what nobody asks for, Azure chose.

@@ -2,8 +2,8 @@
 
 use model::azure::{
     Frontend, LoadBalancer, MemberConfiguration, NatGateway, Pool, PoolAddress, PoolMember,
-    PrivateLinkAddress, PrivateLinkService, Probe, PublicIp, Rule, SecurityGroup, SecurityRule,
-    Subnet, Tags,
+    PrivateLinkAddress, PrivateLinkService, Probe, PublicIp, Rest, Rule, SecurityGroup,
+    SecurityRule, Subnet, Tags,
 };
 use model::drift::Part;
 use model::plan::Resource;
@@ -24,6 +24,15 @@ fn plain(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or(Value::Null)
 }
 
+/// The same of a part of a resource, without its name and its rest.
+fn fields(part: &impl Serialize) -> Value {
+    let mut value = plain(part);
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|key, _| !matches!(key.as_str(), "name" | "rest"));
+    }
+    value
+}
+
 fn put_tags(parts: &mut Parts, tags: Option<&Tags>) {
     for (key, value) in tags.into_iter().flatten() {
         put(parts, "tag", Arc::clone(key), Value::from(&**value));
@@ -39,7 +48,10 @@ pub fn parts(resource: &Resource) -> Parts {
         Resource::PublicIp(r) => public_ip(p, r),
         Resource::SecurityGroup(r) => {
             put_tags(p, r.tags.as_ref());
-            r.rules.iter().for_each(|rule| put(p, "rule", Arc::clone(&rule.name), allow(rule)));
+            for rule in &r.rules {
+                let own = SecurityRule { rest: Rest::default(), ..rule.clone() };
+                put(p, "rule", Arc::clone(&rule.name), fields(&own));
+            }
         }
         Resource::Subnet(r) => {
             let Subnet { private_link, .. } = &**r;
@@ -78,53 +90,13 @@ fn balancer(p: &mut Parts, r: &LoadBalancer) {
         }
     }
     for rule in &r.rules {
-        put(p, "rule", Arc::clone(&rule.name), traffic(rule));
+        let own = Rule { rest: Rest::default(), ..rule.clone() };
+        put(p, "rule", Arc::clone(&rule.name), fields(&own));
     }
-    for Probe { name, protocol, port, path, interval_s, threshold, rest: _ } in &r.probes {
-        let value = json!({"protocol": protocol, "port": port, "path": path,
-            "interval_s": interval_s, "threshold": threshold});
-        put(p, "probe", Arc::clone(name), value);
+    for probe in &r.probes {
+        let own = Probe { rest: Rest::default(), ..probe.clone() };
+        put(p, "probe", Arc::clone(&probe.name), fields(&own));
     }
-}
-
-fn traffic(rule: &Rule) -> Value {
-    let Rule {
-        name: _,
-        protocol,
-        frontend_port,
-        backend_port,
-        frontend,
-        pool,
-        probe,
-        floating_ip,
-        idle_timeout_min,
-        distribution,
-        disable_outbound_snat,
-        tcp_reset,
-        rest: _,
-    } = rule;
-    json!({"protocol": protocol, "frontend_port": frontend_port, "backend_port": backend_port,
-        "frontend": frontend, "pool": pool, "probe": probe, "floating_ip": floating_ip,
-        "idle_timeout_min": idle_timeout_min, "distribution": distribution,
-        "disable_outbound_snat": disable_outbound_snat, "tcp_reset": tcp_reset})
-}
-
-fn allow(rule: &SecurityRule) -> Value {
-    let SecurityRule {
-        name: _,
-        access,
-        direction,
-        priority,
-        protocol,
-        sources,
-        source_ports,
-        destinations,
-        ports,
-        rest: _,
-    } = rule;
-    json!({"access": access, "direction": direction, "priority": priority, "protocol": protocol,
-        "sources": sources, "source_ports": source_ports, "destinations": destinations,
-        "ports": ports})
 }
 
 fn public_ip(p: &mut Parts, r: &PublicIp) {

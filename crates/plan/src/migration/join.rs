@@ -4,7 +4,7 @@ use super::stage::{Stage, Stages, Way, ips};
 use super::{MOVING, Sides};
 use crate::shape::unserved;
 use crate::tell::condition;
-use crate::tell::kubernetes::drops;
+use crate::tell::kubernetes::{drops, object};
 use model::kubernetes::{Backends, Ingress, MoveStage, Service, Wish};
 use model::plan::{
     Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEdit, Object,
@@ -174,8 +174,7 @@ fn finalizers(
         (Some(FinalizerPurpose::Moved), Some(FinalizerPurpose::Release)) => here.finalizers?.0,
         _ => return None,
     };
-    let object = crate::tell::kubernetes::object(service);
-    Some(KubernetesWrite { object, edit: edit.clone() })
+    Some(KubernetesWrite { object: object(service), edit: edit.clone() })
 }
 
 /// The status tells what both tell, as far as the Service's way goes.
@@ -199,12 +198,13 @@ fn status(
     };
     let others = there.ingress.unwrap_or_else(|| way.part(former));
     let ready = readiness == Readiness::Ready && !own.is_empty();
+    let left = there.lets_go || service.finalizers.is_empty();
     let moving = match way.stage {
         Stage::Arriving if ready && !others.iter().all(|entry| own.contains(entry)) => {
             MoveEdit::Set { to: way.home, stage: MoveStage::Both }
         }
         Stage::Withdrawing if ready => MoveEdit::Set { to: way.home, stage: MoveStage::Draining },
-        Stage::Gone if service.moving.is_some() && is_let_go(service, there) => MoveEdit::Remove,
+        Stage::Gone if service.moving.is_some() && left => MoveEdit::Remove,
         _ => MoveEdit::Keep,
     };
     // The former address stays in the status while the Service has no other.
@@ -225,12 +225,7 @@ fn status(
     }
     let ingress = (!is_same).then_some(list);
     let edit = Edit::Status { ingress, condition: ConditionEdit::Keep, moving };
-    Some(KubernetesWrite { object: crate::tell::kubernetes::object(service), edit })
-}
-
-/// Whether the former load balancer has nothing of the Service any more.
-fn is_let_go(service: &Service, there: &Written<'_>) -> bool {
-    there.lets_go || service.finalizers.is_empty()
+    Some(KubernetesWrite { object: object(service), edit })
 }
 
 /// A Service that wants no load balancer any more, and has nothing left, says nothing of one.
@@ -238,7 +233,7 @@ fn take_back(service: &Service) -> KubernetesWrite {
     let moving = service.moving.as_ref().map_or(MoveEdit::Keep, |_| MoveEdit::Remove);
     let ingress = (!service.ingress.is_empty()).then(Vec::new);
     let edit = Edit::Status { ingress, condition: ConditionEdit::Remove, moving };
-    KubernetesWrite { object: crate::tell::kubernetes::object(service), edit }
+    KubernetesWrite { object: object(service), edit }
 }
 
 fn report(

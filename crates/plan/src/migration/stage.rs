@@ -9,7 +9,7 @@ use crate::ask::{additional, hold};
 use crate::claim::confirm;
 use crate::own::{self, pod_names};
 use crate::tell::kubernetes::ip_lists;
-use model::azure::{FrontendAddress, PublicIp, Sku};
+use model::azure::{PublicIp, Sku};
 use model::kubernetes::{Backends, Ingress, MoveStage, Service, Target, Wish};
 use model::report::Finding;
 use model::world::Fact;
@@ -220,11 +220,7 @@ fn over_nodes(world: &World) -> BTreeSet<IpAddr> {
     let ips = own::public_ips(world).filter(|ip| ip.sku != Sku::StandardV2);
     let public = ips.filter_map(|ip| ip.address);
     let frontends = world.azure.balancers.each().flat_map(|balancer| &balancer.frontends);
-    let private = frontends.filter_map(|frontend| match &frontend.address {
-        FrontendAddress::Private { address, .. } => *address,
-        FrontendAddress::Public(_) | FrontendAddress::Other => None,
-    });
-    public.chain(private).collect()
+    public.chain(frontends.filter_map(|f| f.private())).collect()
 }
 
 /// Whether a Service's annotation lists an address beside its own.

@@ -3,9 +3,9 @@
 use super::Sides;
 use super::stage::{Stages, Way};
 use crate::own::pod_names;
-use model::azure::{PublicIp, Sku};
+use model::azure::Sku;
 use model::kubernetes::{Backends, Pod, Service, Wish};
-use model::world::{ById, Fact};
+use model::world::Fact;
 use model::{Policy, ResourceId, ServiceUid, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +54,9 @@ impl Views {
             Backends::Nodes => {
                 for ips in own.azure.public_ips.values_mut() {
                     if let Fact::Known(all) = ips {
-                        leave_out_containers(all);
+                        // Those of container load balancers and egress gateways have a SKU of
+                        // their own.
+                        all.retain(|_, ip| ip.sku != Sku::StandardV2);
                     }
                 }
                 let told = |uid: &ServiceUid| {
@@ -108,11 +110,6 @@ fn show(
     let view = Arc::clone(&shown.shown);
     known.insert(service.uid.clone(), shown);
     view
-}
-
-/// Public IPs of container load balancers and egress gateways are of a SKU of their own.
-fn leave_out_containers(all: &mut ById<PublicIp>) {
-    all.retain(|_, ip| ip.sku != Sku::StandardV2);
 }
 
 /// Whether what was refused for a Service or an egress gateway is a resource of container load

@@ -70,7 +70,6 @@ fn is_probed(draft: &Draft<'_>, balancer: &ResourceId, pool: &Pool) -> bool {
     rules.peek().is_some() && rules.all(|r| r.probe.is_some())
 }
 
-/// The rules that lead to a pool.
 fn leading<'a>(draft: &'a Draft<'_>, pool: &'a ResourceId) -> impl Iterator<Item = &'a Rule> {
     let there = pool.parent().and_then(|balancer| draft.balancer(&balancer));
     there.into_iter().flat_map(|b| &b.rules).filter(move |r| r.pool.as_ref() == Some(pool))

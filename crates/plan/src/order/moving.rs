@@ -16,9 +16,7 @@ use std::net::IpAddr;
 pub(crate) struct Mover {
     /// Whose it is.
     pub uid: ServiceUid,
-    /// The address.
     pub address: IpAddr,
-    /// The subnet that it is of.
     pub subnet: ResourceId,
     /// The load balancer that it is to be on.
     pub to: ResourceId,
@@ -32,7 +30,7 @@ pub(crate) type Movers = OnceCell<Vec<Mover>>;
 pub(crate) fn private(draft: &Draft<'_>) -> Vec<Mover> {
     let mut standing: BTreeMap<&ResourceId, BTreeSet<IpAddr>> = BTreeMap::new();
     for balancer in draft.each_balancer() {
-        let addresses = balancer.frontends.iter().filter_map(frontend::private);
+        let addresses = balancer.frontends.iter().filter_map(|f| f.private());
         standing.entry(&balancer.id).or_default().extend(addresses);
     }
     let mut movers = Vec::new();
@@ -107,14 +105,14 @@ fn public(draft: &Draft<'_>, chosen: &Chosen, intent: &Intent, family: Family) -
 fn internal(draft: &Draft<'_>, intent: &Intent, family: Family) -> Option<IpAddr> {
     let expected = name::frontend(intent, family);
     if let Some(own) = draft.views().find_map(|balancer| balancer.frontend(&expected)) {
-        return frontend::private(own);
+        return own.private();
     }
     let mut own = draft.views().flat_map(|b| b.frontends_of(&intent.base)).peekable();
     if own.peek().is_some() {
         // It is called after its subnet: in the same one the address goes on under another name.
         let subnet = intent.subnet.as_ref().unwrap_or(&draft.policy.subnet_name);
         let subnet = draft.policy.subnet_id(subnet);
-        let stays = own.filter(|f| frontend::is_within(f, &subnet)).filter_map(frontend::private);
+        let stays = own.filter(|f| frontend::is_within(f, &subnet)).filter_map(|f| f.private());
         let pinned = intent.pinned.get(&family);
         let mut stays = stays.filter(|a| Family::of(*a) == family);
         return stays.find(|a| pinned.is_none_or(|pinned| pinned == a));

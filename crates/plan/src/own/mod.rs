@@ -101,7 +101,7 @@ impl<'w> Own<'w> {
             Mark::None if !managed => return Whose::Unmarked,
             Mark::None => {}
         }
-        match (self.is_own_group(&ip.id, &self.policy.group), self.is_of_name(ip)) {
+        match (ip.id.is_in(&self.policy.group), self.is_of_name(ip)) {
             (true, true) => Whose::Ours,
             (true, false) => Whose::OtherName,
             (false, true) if self.is_named_after_ours(ip) => Whose::Ours,
@@ -128,7 +128,7 @@ impl<'w> Own<'w> {
     /// whatever Services there are.
     pub(crate) fn is_ours_by_name(&self, ip: &PublicIp) -> bool {
         matches!(self.mark(ip.tags.as_ref()), Mark::None)
-            && self.is_own_group(&ip.id, &self.policy.group)
+            && ip.id.is_in(&self.policy.group)
             && self.public_ip(ip) == Whose::Ours
     }
 
@@ -144,7 +144,7 @@ impl<'w> Own<'w> {
         }
         let cluster = tags.and_then(|t| tags::ours(t, tags::CLUSTER));
         let named = cluster.is_some_and(|c| c.eq_ignore_ascii_case(&self.policy.cluster));
-        let own_group = self.is_own_group(&link.id, &self.policy.private_link_group);
+        let own_group = link.id.is_in(&self.policy.private_link_group);
         proven(named && (own_group || self.is_before_ours(link)))
     }
 
@@ -165,7 +165,7 @@ impl<'w> Own<'w> {
     /// groups of the cloud config stay as the Go cloud provider makes them.
     pub fn sign(&self, id: &ResourceId, own: &Group, tags: &mut Option<Tags>) {
         let Some(uid) = &self.world.kubernetes.cluster_uid else { return };
-        if !self.is_own_group(id, own) {
+        if !id.is_in(own) {
             tags::set(tags.get_or_insert_default(), UID, uid);
         }
     }
@@ -178,11 +178,6 @@ impl<'w> Own<'w> {
             (Some(tag), Some(uid)) if tag.eq_ignore_ascii_case(uid) => Mark::Ours,
             (Some(_), Some(_)) => Mark::Other,
         }
-    }
-
-    /// Whether a resource is in the group that the cloud config gives its kind.
-    fn is_own_group(&self, id: &ResourceId, own: &Group) -> bool {
-        id.is_in(own)
     }
 
     /// Whether the name of a public IP is made from the UID of a Service of this cluster; where it

@@ -124,7 +124,6 @@ fn sorted<T, K: Ord>(list: &[T], key: impl Fn(&T) -> K) -> Places<K> {
     places
 }
 
-/// Those with a key.
 fn with<K: Ord>(places: &Places<K>, key: K) -> impl Iterator<Item = usize> {
     let from = places.partition_point(|(other, _)| *other < key);
     places[from..].iter().take_while(move |(other, _)| *other == key).map(|(_, at)| *at)
@@ -270,7 +269,6 @@ impl<'a> View<'a> {
         self.parts.rules.of_base(&self.balancer.rules, base)
     }
 
-    /// Whether a rule leads to a frontend.
     fn leads(self, rule: &Rule, frontend: &str) -> bool {
         let to = rule.frontend.as_ref();
         to.is_some_and(|to| to.is_child(&self.balancer.id, "frontendIPConfigurations", frontend))

@@ -6,7 +6,7 @@
 
 use super::registry::Registry;
 use super::{obstacles, public_ip, until};
-use crate::draft::{Case, Draft, Traces};
+use crate::draft::{Case, Draft};
 use crate::own::pod_names;
 use crate::pods::table::DiffTracker;
 use model::ServiceUid;
@@ -31,7 +31,7 @@ pub(super) fn plan(
         && let Some(case) = draft.cases.get_mut(&uid).filter(comes_back)
     {
         // Another process may have replaced them already: lists may still show them.
-        case.traces = Traces::Some;
+        case.has_traces = true;
         case.waits.insert(Wait::Listing);
         return;
     }
@@ -79,7 +79,7 @@ pub(super) fn plan(
     }
     let Some(case) = known.and_then(|uid| draft.cases.get_mut(uid)) else { return };
     if !waits.is_empty() {
-        case.traces = Traces::Some;
+        case.has_traces = true;
     }
     case.waits.extend(waits);
 }

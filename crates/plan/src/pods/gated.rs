@@ -10,7 +10,6 @@ use std::sync::Arc;
 /// What is remembered of gates between two plans.
 #[derive(Debug, Default)]
 pub(crate) struct Gates {
-    /// Pods with a gate.
     pub pods: BTreeMap<ServiceName, Arc<GatedPod>>,
     /// Those of them whose gates may have to be opened or shut.
     pub open: BTreeSet<ServiceName>,
@@ -51,7 +50,6 @@ impl Gates {
         }
     }
 
-    /// The Services that select a Pod.
     pub fn services(&self, pod: &GatedPod) -> BTreeSet<ServiceUid> {
         let selectors = self.selectors.as_ref();
         selectors.map(|s| s.matching(&pod.name.namespace, &pod.labels)).unwrap_or_default()

@@ -227,7 +227,6 @@ impl Memory {
     }
 }
 
-/// The Service that a write is about.
 fn subject(write: &KubernetesWrite) -> Option<&ServiceUid> {
     match &write.object {
         Object::Service { uid, .. } => Some(uid),

@@ -14,7 +14,7 @@ use crate::claim::choice::Chosen;
 use crate::claim::holder::{Drafted, Place};
 use crate::claim::placement::Assignment;
 use crate::claim::{contest, limit};
-use crate::draft::{Draft, Traces};
+use crate::draft::Draft;
 use crate::order::moving::Movers;
 use crate::own::Base;
 use crate::own::finalizer::is_claimed;
@@ -158,7 +158,8 @@ pub(crate) fn plan(
     if let Some(before) = before {
         pool::drop_unused(draft, &before, &mut after);
     }
-    let ours = !seated.is_empty() || before.is_some_and(|b| has_owned(draft, &b));
+    let owned = |b: View<'_>| b.frontends.iter().any(|f| draft.owner_of(&f.name).is_some());
+    let ours = !seated.is_empty() || before.is_some_and(owned);
     if ours && !draft.basics.contains(id) {
         let ways = bridge::transition_pools(draft, &after, seats);
         let draining = pool::ensure(draft, &mut after, seats, &seated);
@@ -170,10 +171,6 @@ pub(crate) fn plan(
         after.tags = tags::shared(after.tags.as_ref(), draft.policy);
     }
     conclude(draft, seats, after, &coming);
-}
-
-fn has_owned(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
-    balancer.frontends.iter().any(|f| draft.owner_of(&f.name).is_some())
 }
 
 /// A load balancer that does not exist yet.
@@ -249,7 +246,7 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
         if build.has_traces(base)
             && let Some(case) = uid.as_ref().and_then(|uid| draft.cases.get_mut(uid))
         {
-            case.traces = Traces::Some;
+            case.has_traces = true;
         }
         if is_held || draft.may_open(&group, uid.as_ref()) {
             let wait = Wait::Resource { id: group.clone(), until: Until::Released };

@@ -4,8 +4,8 @@ use super::memory::Memory;
 use super::security_group;
 use crate::ask::{Intent, PublicIpIntent};
 use crate::claim::choice::{self, Choice, Chosen, Pick, Picks};
-use crate::claim::public_ip::{FirstHolders, Holding};
-use crate::draft::{Draft, Edited, Stance, Traces};
+use crate::claim::public_ip::FirstHolders;
+use crate::draft::{Draft, Edited, Stance};
 use crate::order::custody::may_make_ip;
 use crate::order::upgrade;
 use crate::own::{Owner, Whose, finalizer, tags};
@@ -82,15 +82,15 @@ fn adopt(
     let past = edited.get(id).map(|edit| &edit.after).or(before.map(AsRef::as_ref));
     let mut after = past.cloned().unwrap_or_else(|| fresh(draft, intent, family, id));
     let foreign = there.as_ref().is_some_and(|(_, whose)| *whose == Whose::Foreign);
-    let holding = (!foreign).then(|| first.holding(draft, intent, family, &after));
-    if let Some(holding) = holding {
-        ensure(draft, intent, family, &mut after, holding);
+    let is_first = !foreign && first.is_first(draft, intent, family, &after);
+    if !foreign {
+        ensure(draft, intent, family, &mut after, is_first);
         note_set(draft, intent, before.map(AsRef::as_ref), &after);
     }
     let same = before.is_some() && past == Some(&after);
     let ignored = wishes::ignored(intent, &after);
     // Whoever holds it first has all it wants on it: so has who comes later.
-    let rests = holding == Some(Holding::First) && ignored.is_empty() && !edited.contains_key(id);
+    let rests = is_first && ignored.is_empty() && !edited.contains_key(id);
     if !ignored.is_empty() {
         draft.note(&intent.uid, ignored);
     }
@@ -150,7 +150,7 @@ fn allocation(standard: bool, family: Family) -> Allocation {
     if standard || family == Family::V4 { Allocation::Static } else { Allocation::Dynamic }
 }
 
-fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp, holding: Holding) {
+fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp, is_first: bool) {
     let policy = draft.policy;
     let standard = policy.sku != BalancerSku::Basic;
     let managed = tags::is_managed(ip);
@@ -163,7 +163,7 @@ fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp,
     if standard && basic && upgrade::is_free(ip) {
         ip.sku = Sku::Standard;
     }
-    if holding == Holding::First {
+    if is_first {
         let (whose, set) = (draft.own.public_ip(ip), draft.set_tags(&ip.id));
         wishes::write(policy, intent, ip, whose, set);
     }
@@ -217,14 +217,15 @@ fn release_one(
             Claim::Ended(uid) => {
                 causes.extend(uid.clone());
                 if let Some(case) = uid.and_then(|uid| draft.cases.get_mut(&uid)) {
-                    case.traces = Traces::Some;
+                    case.has_traces = true;
                 }
             }
         }
     }
     let known = |user: &&str| draft.by_user(user).is_some();
     let all = kept.len() == tags::users(ip).len();
-    let needed = (all && kept.iter().any(known)) || is_on_a_balancer(draft, &ip.id);
+    let stands = || draft.views().any(|balancer| !balancer.frontends_on(&ip.id).is_empty());
+    let needed = (all && kept.iter().any(known)) || stands();
     let failed = ip.provisioning == Provisioning::Failed;
     // Whoever stands on it may have left it unedited.
     let alone = !edited.contains_key(&ip.id) && chosen.values().all(|id| *id != ip.id);
@@ -256,10 +257,6 @@ fn release_one(
         tags::clear_dns_owner(&mut edit.after);
     }
     edit.causes.extend(causes);
-}
-
-fn is_on_a_balancer(draft: &Draft<'_>, id: &ResourceId) -> bool {
-    draft.views().any(|balancer| !balancer.frontends_on(id).is_empty())
 }
 
 /// Whether a frontend that no Service known here has, and that stays therefore, is on a public IP:

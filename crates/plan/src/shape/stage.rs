@@ -100,7 +100,7 @@ pub(crate) fn parts(world: &World) -> Vec<String> {
     let balancer = balancer(world);
     let short = |name: &str| format!("{}{}", &name[8..9], &name[32..]);
     let frontends = balancer.frontends.iter().map(|f| {
-        let address = crate::standing::frontend::private(f).expect("a private one");
+        let address = f.private().expect("a private one");
         format!("{} {address}", short(&f.name))
     });
     let rules = balancer.rules.iter().map(|r| {

@@ -47,11 +47,12 @@ pub(crate) fn is_within(frontend: &Frontend, subnet: &ResourceId) -> bool {
     matches!(&frontend.address, FrontendAddress::Private { subnet: of, .. } if of == subnet)
 }
 
-/// The private address of a frontend.
-pub(crate) fn private(frontend: &Frontend) -> Option<IpAddr> {
-    match frontend.address {
-        FrontendAddress::Private { address, .. } => address,
-        FrontendAddress::Public(_) | FrontendAddress::Other => None,
+/// The family of a frontend's address; `None` where it stands on nothing that is known.
+pub(crate) fn family(draft: &Draft<'_>, frontend: &Frontend) -> Option<Family> {
+    match &frontend.address {
+        FrontendAddress::Public(id) => draft.public_ip(id).map(|ip| ip.family),
+        FrontendAddress::Private { family, .. } => Some(*family),
+        FrontendAddress::Other => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Private Link Services that stand, and the resource groups in which they are read.
 
+use crate::ask::private_link::{CREATE, GROUP};
 use crate::ask::reader::is_group_name;
 use crate::draft::Draft;
 use crate::own::{self, name};
@@ -11,11 +12,6 @@ use model::policy::BalancerSku;
 use model::world::{Fact, Need};
 use model::{Group, Policy, ResourceId, World};
 use std::sync::Arc;
-
-/// The annotation that asks for one.
-pub(crate) const CREATE: &str = "azure-pls-create";
-/// The annotation that names its resource group.
-pub(crate) const GROUP: &str = "azure-pls-resource-group";
 
 /// All Private Link Services that are read.
 pub(crate) fn known<'w>(

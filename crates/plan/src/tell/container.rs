@@ -1,7 +1,7 @@
 //! What a Service's owner sees: its address, and that nothing is left of it.
 
 use super::kubernetes;
-use crate::draft::{Draft, Stance, Traces};
+use crate::draft::{Draft, Stance};
 use crate::own::pod_names;
 use model::azure::{FrontendAddress, Provisioning};
 use model::kubernetes::{GATEWAY_FINALIZER, Ingress, LoadBalancerType};
@@ -29,7 +29,7 @@ pub(crate) fn conclude(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid)
             let family = intent.family;
             address(draft, name, uid, family);
         }
-        Stance::Leaving if draft.cases[uid].traces == Traces::None => {
+        Stance::Leaving if !draft.cases[uid].has_traces => {
             let service = draft.cases[uid].service;
             // Another controller's class may use the common finalizer, too. A Service without a
             // class is ours, as with node-based load balancers.

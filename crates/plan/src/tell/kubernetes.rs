@@ -4,7 +4,7 @@ use crate::ask::Intent;
 use crate::ask::public_ip::named_group;
 use crate::claim::choice::Chosen;
 use crate::claim::placement::Placement;
-use crate::draft::{Draft, Stance, Traces};
+use crate::draft::{Draft, Stance};
 use crate::order::moving;
 use crate::own::finalizer::{finalizers, is_claimed};
 use crate::shape::public_ip::is_unaddressed;
@@ -239,7 +239,7 @@ fn release(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     let writing = sent || draft.steps.changes.values().any(|c| c.causes.contains(uid));
     let unread = draft.steps.needs.iter().any(|need| may_hold(draft, uid, need));
     let blind = draft.balancers().is_none() || unread || is_hidden(draft, uid);
-    let stands = on_balancer || writing || blind || case.traces == Traces::Some;
+    let stands = on_balancer || writing || blind || case.has_traces;
     // Last: it looks at all that is recorded.
     if stands || security_group::has_open(draft, uid) {
         return;

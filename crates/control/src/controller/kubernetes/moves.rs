@@ -24,12 +24,7 @@ impl Controller {
         self.world.elapsed = self.elapsed(now_ms);
     }
 
-    /// Another plan is due when a stage is over.
-    pub(crate) fn pass_moves(&mut self, now_ms: u64) {
-        self.planning.dirty |= self.wake_moves_ms().is_some_and(|at| at <= now_ms);
-    }
-
-    /// When the next stage is over.
+    /// When the next stage is over: another plan is due then.
     pub(crate) fn wake_moves_ms(&self) -> Option<u64> {
         let moves = self.kubernetes.moves.iter();
         let open = moves.filter(|(uid, _)| !self.world.elapsed.contains(*uid));

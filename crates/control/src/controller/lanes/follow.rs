@@ -5,6 +5,7 @@ use crate::controller::Controller;
 use crate::effect::NoticeKind;
 use crate::lanes::lane::{Acknowledged, Lane, Outcome, Pending, Stage, Work};
 use crate::lanes::tables;
+use crate::observers::history::WriteOutcome;
 use crate::reads::{BUSY_MS, LONGEST_BUSY_MS, UNFOLLOWED_MS, keep};
 use crate::request;
 use crate::trouble::Failure;
@@ -72,7 +73,7 @@ impl Controller {
             self.widen_table_search(id, &work.change.action);
             self.end(id, Some(work.change.action), now_ms);
         }
-        self.record_done(&correlation, now_ms);
+        self.observers.history.end(&correlation, WriteOutcome::Done, now_ms);
         self.say(now_ms, NoticeKind::Answered, &causes, text, Some(correlation));
         self.acquit(id, &causes);
         // A search on a table has gone on already.
@@ -221,7 +222,7 @@ impl Controller {
             self.note_sent(id, &work.change.action);
         }
         self.observers.latencies.failed(&work.addresses);
-        self.record_failed(&work.correlation, error, now_ms);
+        self.observers.history.end(&work.correlation, WriteOutcome::failed(error), now_ms);
         let text = format!("{} failed: {error}", describe(&work.change));
         let correlation = work.correlation.clone();
         self.say(now_ms, NoticeKind::Failed, &work.change.causes, text, Some(correlation));

@@ -1,7 +1,6 @@
 //! Sends changes, polls and reads as far as the budget reaches.
 
 use super::follow::describe;
-use crate::budget::fair_queue::Line;
 use crate::budget::queue::Class;
 use crate::budget::{Limit, Urgency, Waiting, limit::limits_of};
 use crate::calls::Caller;
@@ -186,7 +185,9 @@ impl Controller {
                 &self.world.kubernetes.services,
                 now_ms,
             );
-            self.level_shares(&line);
+            if !line.is_contested() {
+                self.budget.shares.level();
+            }
             self.budget.queue.unready(at);
             self.budget.queue.lay(at);
             self.send(Change::clone(change), now_ms);
@@ -217,12 +218,6 @@ impl Controller {
                 links.any(|link| leads(link))
             }
             _ => false,
-        }
-    }
-
-    fn level_shares(&mut self, line: &Line) {
-        if !line.is_contested() {
-            self.budget.shares.level();
         }
     }
 

@@ -2,27 +2,14 @@
 
 use crate::controller::{Controller, Planning};
 use crate::observers::history::{self, WriteOutcome, WriteRecord};
-use arm::error::ArmError;
 use model::ServiceName;
-use model::kubernetes::Service;
 use model::plan::Change;
-use observe::KubernetesFact;
 use std::sync::Arc;
 
 impl Controller {
     /// Azure writes since the start, as far as they are held, the first first.
     pub fn history(&self) -> impl DoubleEndedIterator<Item = &Arc<WriteRecord>> {
         self.observers.history.records()
-    }
-
-    /// A Service was edited, or is new.
-    pub(crate) fn note_edit(&mut self, old: Option<&Service>, new: &Service, now_ms: u64) {
-        self.observers.history.causes.edited(old, new, now_ms);
-    }
-
-    /// A fact is about to be applied that may be about a node.
-    pub(crate) fn note_nodes(&mut self, fact: &KubernetesFact) {
-        self.observers.history.causes.note_node(fact, &self.world.kubernetes);
     }
 
     /// What has been written is no cause of what follows.
@@ -61,15 +48,5 @@ impl Controller {
             causes,
         };
         self.observers.history.push(record);
-    }
-
-    /// A write is done.
-    pub(crate) fn record_done(&mut self, correlation: &str, now_ms: u64) {
-        self.observers.history.end(correlation, WriteOutcome::Done, now_ms);
-    }
-
-    /// A write failed.
-    pub(crate) fn record_failed(&mut self, correlation: &str, error: &ArmError, now_ms: u64) {
-        self.observers.history.end(correlation, WriteOutcome::failed(error), now_ms);
     }
 }

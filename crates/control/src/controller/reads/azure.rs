@@ -184,9 +184,10 @@ impl Controller {
                 let news = self.store_read(need, gathering, (sent_ms, now_ms), coming);
                 // What was awaited may be as unreadable as before; the plan says what then.
                 let awaited = self.planning.report.needs.contains(need);
-                let unnoted = self.term.is_held() && !self.drift.is_noted();
+                let unnoted = self.term.is_held() && !self.drift.noted;
                 if news == Applied::Changed || awaited || unnoted || recovered {
-                    self.drift.expect_settled();
+                    // What the next plan leaves alone is as it should be.
+                    (self.drift.settled_due, self.drift.marks_due) = (true, true);
                     self.reads.left.stir();
                     self.planning.dirty = true;
                 }

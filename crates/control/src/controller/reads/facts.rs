@@ -40,7 +40,7 @@ impl Controller {
             KubernetesFact::Pod(pod) => self.notice_pod(pod, now_ms),
             _ => {}
         }
-        self.note_nodes(&fact);
+        self.observers.history.causes.note_node(&fact, &self.world.kubernetes);
         let begun = self.is_listing() && !matches!(fact, KubernetesFact::ListEnd(..));
         let gated = self.gate_subject(&fact);
         let stir = self.stir(&fact);
@@ -79,7 +79,7 @@ impl Controller {
         if changed {
             // What stood when this process began is no edit.
             if old.is_some() || !service.has_finalizer(SERVICE_FINALIZER) {
-                self.note_edit(old.as_deref(), service, now_ms);
+                self.observers.history.causes.edited(old.as_deref(), service, now_ms);
             }
             self.forgive(&service.uid);
             self.lanes.asked_ms.insert(service.uid.clone(), now_ms);

@@ -70,7 +70,6 @@ impl Assignment {
         }
     }
 
-    /// Whether a Service is to be on it.
     pub fn has(&self, uid: &ServiceUid) -> bool {
         self.uids.contains(uid)
     }

@@ -29,26 +29,19 @@ struct Sets<'a> {
     /// Homes of all sets that have nodes, the primary first.
     homes: BTreeSet<Home>,
     /// Whether the set of every node is known.
-    complete: Completeness,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Completeness {
-    All,
-    Some,
+    complete: bool,
 }
 
 /// Places Services, then nodes.
 pub(super) fn place(draft: &mut Draft<'_>, without_own: &[Arc<str>]) -> Placement {
     let policy = draft.policy;
-    let mut sets =
-        Sets { policy, without_own, homes: BTreeSet::new(), complete: Completeness::All };
+    let mut sets = Sets { policy, without_own, homes: BTreeSet::new(), complete: true };
     let mut members: BTreeMap<Home, Vec<_>> = BTreeMap::new();
     sets.homes.insert(Home::Primary);
     for node in backends::eligible(draft) {
         let set = backends::set_of(draft, &node);
         if set.is_none() {
-            sets.complete = Completeness::Some;
+            sets.complete = false;
         }
         // It is nobody's until its set is known: Azure refuses a node of another set.
         if backends::is_unseen(draft, &node) {
@@ -154,7 +147,7 @@ impl Sets<'_> {
                     Ok(home)
                 } else if set.eq_ignore_ascii_case(AUTO) {
                     self.emptiest(intent, capacity)
-                } else if self.complete == Completeness::Some {
+                } else if !self.complete {
                     Ok(home)
                 } else {
                     Err(self.unknown(set))

@@ -10,7 +10,6 @@ use crate::claim::holder::{self, Address};
 use crate::draft::Draft;
 use crate::own::name::{is_one, pool_of};
 use crate::standing::frontend;
-use model::azure::RuleProtocol;
 use model::kubernetes::Service;
 use model::policy::{LoadBalancerConfig, Placement as Admission};
 use model::report::Finding;
@@ -96,8 +95,8 @@ pub(super) fn place(
 
 /// Pools of a load balancer of which a Service takes all ports.
 fn whole_pools(draft: &Draft<'_>, intent: &Intent, balancer: &ResourceId) -> Vec<ResourceId> {
-    let all = (RuleProtocol::All, 0);
-    let whole = |family: &&Family| contest::backend_ports(intent, **family).contains(&all);
+    let whole =
+        |family: &&Family| contest::backend_ports(intent, **family).contains(&contest::ALL_PORTS);
     let families = intent.families.iter().filter(whole);
     let pools = families.map(|family| pool_of(draft.policy, intent, *family));
     pools.map(|name| balancer.child("backendAddressPools", &name)).collect()

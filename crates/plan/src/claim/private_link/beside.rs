@@ -6,13 +6,14 @@
 
 use super::{refusal, standing};
 use crate::ask::Intent;
+use crate::ask::private_link::CREATE;
 use crate::claim::Refusal;
 use crate::claim::placement::{Assignment, Placement};
 use crate::draft::{Draft, Stance};
 use crate::own::{Owner, name};
-use crate::standing::pool;
-use crate::standing::private_link::{CREATE, before, known, unread_beside};
-use model::azure::{Frontend, FrontendAddress};
+use crate::standing::private_link::{before, known, unread_beside};
+use crate::standing::{frontend, pool};
+use model::azure::Frontend;
 use model::policy::PoolKind;
 use model::report::{Finding, Until, Wait};
 use model::world::Need;
@@ -182,13 +183,7 @@ fn late_six(id: &ResourceId, link: &str) -> Finding {
 }
 
 fn is_ipv6(draft: &Draft<'_>, frontend: &Frontend) -> bool {
-    match &frontend.address {
-        FrontendAddress::Public(id) => {
-            draft.public_ip(id).is_some_and(|address| address.family == Family::V6)
-        }
-        FrontendAddress::Private { family, .. } => *family == Family::V6,
-        FrontendAddress::Other => false,
-    }
+    frontend::family(draft, frontend) == Some(Family::V6)
 }
 
 /// Whether the Service that a frontend is named after takes it away.

@@ -1,8 +1,9 @@
 //! How many Private Link Services Azure takes.
 
 use super::{Links, owner, refusal};
+use crate::ask::private_link::CREATE;
 use crate::draft::Draft;
-use crate::standing::private_link::{CREATE, known};
+use crate::standing::private_link::known;
 use model::ResourceId;
 use model::azure::PrivateLinkService;
 use model::report::Finding;

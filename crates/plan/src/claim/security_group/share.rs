@@ -196,7 +196,11 @@ pub(crate) fn admit(
             Some((scarce, more, word, shortage)) => {
                 let mut finding = full(&group.id);
                 if word == BYTES {
-                    finding.message = no_more_bytes().into();
+                    let full = format!(
+                        "the ledger of open destinations has no room for another address of the \
+                         Service; it has at most {DESTINATION_BYTES} bytes"
+                    );
+                    finding.message = full.into();
                 }
                 finding.value = format!("{more} more {word}").into();
                 let reserved = match shortage {
@@ -216,14 +220,6 @@ pub(crate) fn admit(
     let wanted = without(wanted, &refused.keys().cloned().collect());
     refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, Refusal::new(finding)));
     wanted
-}
-
-/// The ledger is full.
-fn no_more_bytes() -> String {
-    format!(
-        "the ledger of open destinations has no room for another address of the Service; it has at \
-         most {DESTINATION_BYTES} bytes"
-    )
 }
 
 /// The same without what these Services want.

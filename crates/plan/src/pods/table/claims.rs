@@ -35,7 +35,6 @@ pub(super) enum Kind {
     Pod,
 }
 
-/// One source.
 #[derive(Debug)]
 struct Source {
     /// The gateway service whose addresses it brings.

@@ -19,16 +19,11 @@ struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Homes {
     nodes: BTreeMap<NodeName, Place>,
-    /// Nodes that are going.
     going: BTreeSet<NodeName>,
     /// By any internal address of a node: its location of that family.
     by_host: BTreeMap<IpAddr, IpAddr>,
     numbers: BTreeMap<IpAddr, Number>,
     locations: Vec<IpAddr>,
-}
-
-fn is_going(node: &Node) -> bool {
-    node.membership.is_going()
 }
 
 /// What is otherwise about nodes.
@@ -46,7 +41,8 @@ impl Homes {
         let changed =
             super::changed(&self.nodes, nodes, |held, node| Arc::ptr_eq(&held.node, node));
         let places = |node: Option<&Arc<Node>>| node.map(|n| n.addresses.clone());
-        let going = |node: Option<&Arc<Node>>| drain && node.is_some_and(|n| is_going(n));
+        let going =
+            |node: Option<&Arc<Node>>| drain && node.is_some_and(|n| n.membership.is_going());
         let (mut moved, mut turned) = (false, BTreeSet::new());
         for name in changed {
             let held = self.nodes.get(&name).map(|held| &held.node);
@@ -86,7 +82,6 @@ impl Homes {
         self.going.contains(name)
     }
 
-    /// The location of a node, as a number.
     pub fn of_node(&self, name: &NodeName, family: Family) -> Option<Number> {
         let place = self.nodes.get(name)?;
         match family {
@@ -111,7 +106,6 @@ impl Homes {
         self.locations[number::index(number)]
     }
 
-    /// The number of a location.
     pub fn number(&mut self, location: IpAddr) -> Number {
         if let Some(number) = self.numbers.get(&location) {
             return *number;

@@ -16,7 +16,6 @@ impl<K> Default for Links<K> {
 }
 
 impl<K: Ord + Clone> Links<K> {
-    /// Adds one.
     pub fn add(&mut self, key: K, slice: &ServiceName) {
         self.0.insert((key, slice.clone()));
     }
@@ -33,7 +32,6 @@ impl<K: Ord + Clone> Links<K> {
         from.take_while(move |(of, _)| of == key).map(|(_, slice)| slice)
     }
 
-    /// Forgets all.
     pub fn clear(&mut self) {
         self.0.clear();
     }

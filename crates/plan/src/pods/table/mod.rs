@@ -115,7 +115,6 @@ enum Standing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Publication {
     standing: Standing,
-    /// The Service that has it.
     title: Option<ServiceName>,
 }
 
@@ -138,9 +137,7 @@ struct Held<T> {
 /// What an address is to become at one location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Edit {
-    /// The location.
     pub location: IpAddr,
-    /// The address.
     pub address: IpAddr,
     /// Gateway services that list it there now.
     pub before: BTreeSet<Arc<str>>,
@@ -244,7 +241,6 @@ impl DiffTracker {
         edits
     }
 
-    /// Whether the table has a location.
     pub fn has_location(&self, location: IpAddr) -> bool {
         self.observed.as_ref().is_some_and(|table| table.contains_key(&location))
     }

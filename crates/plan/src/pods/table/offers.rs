@@ -9,23 +9,15 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer<'a> {
     ports: &'a [SlicePort],
-    by: By,
-}
-
-/// Whose numbers they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum By {
-    /// Those of Pods that are not ready.
-    Unready,
-    /// Those of Pods of which one is ready.
-    Ready,
+    /// Whether one of the Pods is ready.
+    ready: bool,
 }
 
 /// What a slice says of ports; nothing where it lists no Pod.
 pub(super) fn offer(slice: &EndpointSlice) -> Option<Offer<'_>> {
     let listed = slice.endpoints.iter().filter(|e| tenancy::counts(e));
-    let by = listed.map(|e| if e.readiness == Readiness::Ready { By::Ready } else { By::Unready });
-    Some(Offer { ports: &slice.ports, by: by.max()? })
+    let ready = listed.map(|e| e.readiness == Readiness::Ready).max()?;
+    Some(Offer { ports: &slice.ports, ready })
 }
 
 impl DiffTracker {
@@ -34,8 +26,8 @@ impl DiffTracker {
     pub fn numbers(&self, name: &Arc<str>, port: &str) -> BTreeSet<u16> {
         let offers: Vec<Offer<'_>> =
             self.lists_of(name).filter_map(|(_, slice)| offer(slice)).collect();
-        let best = offers.iter().map(|offer| offer.by).max();
-        let heard = offers.iter().filter(|offer| Some(offer.by) == best);
+        let ready = offers.iter().any(|offer| offer.ready);
+        let heard = offers.iter().filter(|offer| offer.ready == ready);
         let ports = heard.flat_map(|offer| offer.ports).filter(|entry| *entry.name == *port);
         ports.map(|entry| entry.number).collect()
     }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 /// One place of an address in the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot<'a> {
-    /// The location.
     pub location: IpAddr,
     /// Gateway services that list the address there.
     pub services: &'a ServiceNames,

@@ -52,7 +52,6 @@ impl Sides {
         }
     }
 
-    /// All addresses.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
         self.by_address.keys().copied()
     }

@@ -17,6 +17,7 @@
 use super::DiffTracker;
 use super::claims::Claim;
 use super::homes::Homes;
+use crate::ask::additional::AZURE;
 use crate::ask::rules::{
     GATEWAY_ADDRESS_TAKEN, GATEWAY_FOREIGN_POD, GATEWAY_INVALID_ADDRESS, GATEWAY_NO_NODE,
     GATEWAY_TORN_SLICE, GATEWAY_UNKNOWN_NODE,
@@ -27,14 +28,11 @@ use model::report::Finding;
 use model::{Family, ServiceName, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The key of findings about them.
 const ENDPOINTS: &str = "endpoints";
-
-/// Azure's wire server: DNS, DHCP and health of every machine.
-const WIRE_SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16));
 
 /// An address that slices of several namespaces list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +104,7 @@ fn is_no_pods(address: IpAddr) -> bool {
         || address.is_unspecified()
         || address.is_loopback()
         || address.is_multicast()
-        || address == WIRE_SERVER
+        || address == AZURE
 }
 
 /// Whether an endpoint may be somebody's.

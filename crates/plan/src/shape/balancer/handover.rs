@@ -5,7 +5,7 @@ use crate::ask::RuleKind;
 use crate::claim::contest::{ALL_PORTS, is_inherited, pool_taken};
 use crate::claim::holder::Address;
 use crate::claim::placement::Assignment;
-use crate::draft::{Draft, Stance, Traces};
+use crate::draft::{Draft, Stance};
 use crate::own::name::{self, is_of};
 use crate::own::part::{Named, place};
 use crate::own::parts::View;
@@ -223,7 +223,7 @@ pub(super) fn drop_inherited(
         let closes = frontend::address_of(draft, frontend).is_some_and(|ip| open.contains(&ip));
         match draft.owner_of(&frontend.name).filter(|_| closes).cloned() {
             Some(uid) => {
-                draft.cases.entry(uid).and_modify(|case| case.traces = Traces::Some);
+                draft.cases.entry(uid).and_modify(|case| case.has_traces = true);
             }
             None => {
                 gone.insert(name::folded(&frontend.name));

@@ -49,7 +49,6 @@ pub(super) fn read<'d>(draft: &mut Draft<'d>) -> Option<&'d Ledger> {
 }
 
 impl<'d> Book<'d> {
-    /// Opens the ledger.
     pub fn open(
         draft: &Draft<'_>,
         placement: &Placement,

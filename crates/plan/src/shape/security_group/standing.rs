@@ -51,7 +51,6 @@ pub(crate) fn all<'w>(
 pub(crate) struct Standing<'d> {
     balancer: View<'d>,
     frontend: &'d Frontend,
-    /// Its address.
     pub address: IpAddr,
     /// The same as text.
     pub text: Arc<str>,
