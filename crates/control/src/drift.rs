@@ -3,7 +3,7 @@
 use model::ResourceId;
 use model::drift::Drift;
 use plan::Planner;
-use plan::drift::{Confirmed, Kept};
+use plan_drift::{Confirmed, Kept};
 use std::collections::BTreeSet;
 
 /// Azure as we left it, and what others made of it.

@@ -16,7 +16,6 @@
 //! Ids in the World are folded once, when they are read. Two Services have different base names.
 
 pub mod ask;
-pub mod drift;
 pub mod own;
 
 mod claim;

@@ -15,7 +15,7 @@ pub mod unused;
 pub use tree::{Problem, Tree};
 
 /// Crates without sockets, clocks and chance.
-pub const PURE: [&str; 13] = [
+pub const PURE: [&str; 14] = [
     "admission-rules",
     "arm",
     "azure-check",
@@ -28,6 +28,7 @@ pub const PURE: [&str; 13] = [
     "observe",
     "plan",
     "plan-check",
+    "plan-drift",
     "promise",
 ];
 

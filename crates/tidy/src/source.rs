@@ -40,7 +40,8 @@ const IMPURE: [(&str, &str); 7] = [
 /// The crate that decides.
 const PLAN: &str = "crates/plan/src/";
 /// The crates that know whose things are.
-const KNOWING: [&str; 3] = [PLAN, "crates/explain/src/", "crates/control/src/"];
+const KNOWING: [&str; 4] =
+    [PLAN, "crates/plan-drift/src/", "crates/explain/src/", "crates/control/src/"];
 /// What may compare names in them, and why.
 const COMPARING: [(&str, &str); 3] = [
     ("crates/plan/src/own/", "it is the room that says whose a name is"),

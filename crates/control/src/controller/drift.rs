@@ -7,7 +7,7 @@ use model::ResourceId;
 use model::drift::Drift;
 use model::plan::{Action, Change};
 use model::policy::DriftPolicy;
-use plan::drift::{Confirmed, Kept};
+use plan_drift::{Confirmed, Kept};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -62,12 +62,12 @@ impl Controller {
             && self.world.unseen.is_empty();
         let log = &mut self.drift;
         if std::mem::take(&mut log.marks_due) {
-            log.unmarked = plan::drift::unmarked(&log.confirmed, &self.world);
+            log.unmarked = plan_drift::unmarked(&log.confirmed, &self.world);
         }
         if blocked {
             return;
         }
-        plan::drift::restore_marks(
+        plan_drift::restore_marks(
             &log.confirmed,
             &self.world,
             &log.unmarked,
@@ -79,9 +79,9 @@ impl Controller {
             // What was planned before was looked at then, and what is left of it is as it was.
             let changes = &self.planning.plan.changes;
             let new = queue::news(before, changes).into_iter().map(|at| changes[at].as_ref());
-            plan::drift::find_among(&log.confirmed, &self.world, new)
+            plan_drift::find_among(&log.confirmed, &self.world, new)
         } else {
-            plan::drift::find(&log.confirmed, &self.world, &self.planning.plan)
+            plan_drift::find(&log.confirmed, &self.world, &self.planning.plan)
         };
         // While a resource is written nothing is planned for it: what was known of it still holds.
         let busy = &self.world.in_flight;
@@ -103,7 +103,7 @@ impl Controller {
         if self.policy.drift == DriftPolicy::Report && !now.is_empty() {
             let (world, policy) = (&mut self.world, &self.policy);
             let (plan, report) =
-                plan::drift::plan_around(&mut log.planner, world, policy, &log.confirmed, &mut now);
+                plan_drift::plan_around(&mut log.planner, world, policy, &log.confirmed, &mut now);
             self.planning.plan = plan;
             self.planning.report = report;
         }
@@ -123,7 +123,7 @@ impl Controller {
         {
             let (kept, changes) =
                 (&self.kubernetes.ledger.noted.drift, &self.planning.plan.changes);
-            plan::drift::recall(&mut self.drift.confirmed, kept, changes);
+            plan_drift::recall(&mut self.drift.confirmed, kept, changes);
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::trouble::{Failure, Trouble};
 use model::ServiceName;
 use model::ledger::{LedgerWrite, SetTags, encode};
 use observe::kubernetes::{LEDGER_DESTINATIONS, LEDGER_PLANNED_ON, LEDGER_TAGS};
-use plan::drift::Kept;
+use plan_drift::Kept;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -49,7 +49,8 @@ pub(crate) fn is_one(one: &str, other: &str) -> bool {
 }
 
 /// A name as a key of a map: two that mean one thing are one key.
-pub(crate) fn folded(name: &str) -> String {
+#[must_use]
+pub fn folded(name: &str) -> String {
     name.to_lowercase()
 }
 

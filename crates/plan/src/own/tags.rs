@@ -106,10 +106,7 @@ fn is_mark(key: &str) -> bool {
 
 /// Tags by which we know what is ours that a resource had and has not any more; none of one that
 /// carries another cluster's UID by now.
-pub(crate) fn lost<'a>(
-    had: Option<&'a Tags>,
-    there: Option<&Tags>,
-) -> Vec<(&'a Arc<str>, &'a Arc<str>)> {
+pub fn lost<'a>(had: Option<&'a Tags>, there: Option<&Tags>) -> Vec<(&'a Arc<str>, &'a Arc<str>)> {
     if cluster_uid(there).is_some() && cluster_uid(there) != cluster_uid(had) {
         return Vec::new();
     }

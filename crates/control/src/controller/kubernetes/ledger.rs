@@ -303,7 +303,7 @@ mod tests {
     use fixture::policy;
     use model::ledger::Destinations;
     use observe::kubernetes::{LEDGER_DESTINATIONS, LEDGER_PLANNED_ON};
-    use plan::drift::Kept;
+    use plan_drift::Kept;
     use serde_json::json;
 
     /// A Service that was held back asks again while the ledger is on its way without it: what it

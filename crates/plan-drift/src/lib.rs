@@ -29,13 +29,13 @@ pub use parts::{Parts, parts};
 
 pub use marks::{restore_marks, unmarked};
 
-use crate::own::{Base, pod_names};
 use model::drift::{Departure, Drift, DriftedField, Part};
 use model::gateway::{GatewayServices, Locations};
 use model::plan::{Action, Change, Resource};
 use model::world::Azure;
 use model::{Plan, ResourceId, ServiceUid, World};
 use parts::overlay;
+use plan::own::{Base, pod_names};
 use sent::Sent;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

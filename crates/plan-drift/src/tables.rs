@@ -1,12 +1,12 @@
 //! Drift in the tables of a Service Gateway.
 
-use crate::own::name::folded;
 use model::drift::Part;
 use model::gateway::{
     Addresses, GatewayService, LocationUpdate, LocationsUpdate, ServiceNames, ServicesUpdate,
     UpdateAction,
 };
 use model::world::{Azure, Fact};
+use plan::own::name::folded;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -2,10 +2,10 @@
 //! and would never write them again; who remembers that it had them knows better.
 
 use super::Confirmed;
-use crate::own::tags::{self, is_name_of};
 use model::azure::Tags;
 use model::plan::{Action, Change, Resource};
 use model::{Plan, ResourceId, ServiceUid, World};
+use plan::own::tags::{self, is_name_of};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -1,15 +1,15 @@
 //! Plans as if nothing had drifted, and writes nothing of what has.
 
 use super::{Confirmed, find_among, overlay, parts, parts_after, tables};
-use crate::Planner;
-use crate::own::name::folded;
-use crate::own::part;
 use model::azure::{LoadBalancer, Rule};
 use model::drift::{Drift, Part};
 use model::plan::{Action, Change, Resource};
 use model::report::Wait;
 use model::world::Azure;
 use model::{Plan, Policy, Report, ResourceId, World};
+use plan::Planner;
+use plan::own::name::folded;
+use plan::own::part;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
