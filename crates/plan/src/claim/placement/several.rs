@@ -171,7 +171,7 @@ impl Choice<'_> {
         // on it: on its way to them it is on two.
         let held = held.filter(|(at, _)| firm || !is_on(at, intent.exposure));
         // What serves is not moved unasked: beside another's port it is refused where it is.
-        let stays = |at: &&Index| !firm && is_on(*at, intent.exposure) && eligible.contains(*at);
+        let stays = |at: &&Index| !firm && is_on(at, intent.exposure) && eligible.contains(*at);
         if let Some(&current) = active.iter().find(stays) {
             return Ok(current);
         }
