@@ -311,7 +311,8 @@ fn what_private_endpoints_are_connected_to_stays_open_without_its_service() {
             Arc::make_mut(link).connections.push(PrivateEndpointConnection { id, state });
         }
         world.kubernetes.services.remove(&uid(1)).expect("it was there");
-        world.abandoned.extend(is_gone.then(|| Arc::from(uid(1).base_name())));
+        let name: Arc<str> = uid(1).base_name().into();
+        world.abandoned.extend(is_gone.then_some(name));
         let (plan, _) = planned(&world);
         let group = policy().security_group_id();
         let is_written = plan.changes.iter().any(|change| change.target == group);
