@@ -142,7 +142,9 @@ fn keeps(case: &Case<'_>, service: &Service<'_>, base: &str) -> bool {
 }
 
 /// Azure has no floating IP for internal IPv6 frontends, and takes one rule for a backend port of a
-/// pool without it: the first rule for all ports is the only one. Who has it keeps it.
+/// pool without it: the first rule for all ports is the only one. Who has it keeps it. A Service
+/// that stands is not moved away from it unasked: Azure lets no address be on two load balancers,
+/// so that its own would be away for a while.
 fn all_ports(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> {
     if !(asks.ha_ports && asks.internal && asks.families.contains(&Family::V6)) {
         return None;
@@ -158,7 +160,13 @@ fn all_ports(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<Stri
         })
     };
     let may = placement::eligible(case, service, asks);
-    let holders: Option<Vec<&str>> = may.iter().map(|id| holder(id)).collect();
+    let stands = |id: &&String| {
+        let balancer = case.estate.get(id);
+        balancer.is_some_and(|balancer| placement::has_frontend(balancer, service))
+    };
+    let there: Vec<&String> = may.iter().filter(stands).collect();
+    let may = if there.is_empty() { may.iter().collect() } else { there };
+    let holders: Option<Vec<&str>> = may.into_iter().map(|id| holder(id)).collect();
     let mut holders = holders?.into_iter();
     let other = holders.all(|rule| !names::is_of(rule, &service.base));
     other.then(|| format!("all ports of pool {pool} are another rule's"))
