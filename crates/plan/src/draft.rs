@@ -245,6 +245,13 @@ impl<'w> Draft<'w> {
         Base::of(part).is_some_and(|base| self.is_abandoned(base.as_str()))
     }
 
+    /// Whether a part is that of a Service that went a moment ago: it is about to be taken away.
+    pub fn is_departed(&self, part: &str) -> bool {
+        let departed = &self.world.departed;
+        !departed.is_empty() && Base::of(part).is_some_and(|base| departed.contains(base.as_str()))
+    }
+
+    /// Notes that a Service waits.
     pub fn wait(&mut self, uid: &ServiceUid, wait: Wait) {
         if let Some(case) = self.cases.get_mut(uid) {
             case.waits.insert(wait);

@@ -125,30 +125,54 @@ impl Room {
     }
 }
 
-/// What keeps a Service from being written: its ports are taken on a shared frontend, or there is
-/// no room.
+/// Why a Service is not written.
+pub(crate) enum Obstacle {
+    /// It cannot have what it asks.
+    Refused(Refusal),
+    /// A rule of a Service that went a moment ago, which is about to go.
+    Goes,
+}
+
+/// What keeps a Service from being written, if anything does.
 pub(crate) fn obstacle(
     draft: &Draft<'_>,
     balancer: View<'_>,
     intent: &Intent,
     ready: &[(Family, Option<Frontend>, Arc<str>)],
+    room: (Option<View<'_>>, &Room),
+) -> Option<Obstacle> {
+    let (finding, by) = finding(draft, balancer, intent, ready, room)?;
+    let goes = by.is_some_and(|rule| draft.is_departed(&rule.name));
+    Some(if goes { Obstacle::Goes } else { Obstacle::Refused(Refusal::new(finding)) })
+}
+
+/// Its ports are taken on a shared frontend, and by which rule of another, or there is no room.
+fn finding<'b>(
+    draft: &Draft<'_>,
+    balancer: View<'b>,
+    intent: &Intent,
+    ready: &[(Family, Option<Frontend>, Arc<str>)],
     (before, room): (Option<View<'_>>, &Room),
-) -> Option<Refusal> {
-    let added = if before.is_none() { no_balancer(draft, &balancer) } else { None };
-    let mut frontends = ready.iter();
-    let taken = || frontends.find_map(|(family, _, name)| taken(balancer, intent, *family, name));
-    if let Some(finding) = added.or_else(taken) {
-        return Some(Refusal::new(finding));
+) -> Option<(Finding, Option<&'b Rule>)> {
+    if before.is_none()
+        && let Some(finding) = no_balancer(draft, &balancer)
+    {
+        return Some((finding, None));
+    }
+    for (family, _, name) in ready {
+        if let Some(found) = taken(balancer, intent, *family, name) {
+            return Some(found);
+        }
     }
     // Known before there is an address.
     for family in &intent.families {
         let pool = name::pool_of(draft.policy, intent, *family);
         let taken = contest::backend_port_taken(draft, balancer, intent, *family, &pool);
         if let Some(rule) = taken {
-            return Some(Refusal::new(backend_port_taken(rule, &pool)));
+            return Some((backend_port_taken(rule, &pool), Some(rule)));
         }
     }
-    no_room(draft, balancer, intent, ready, (before, room)).map(Refusal::new)
+    Some((no_room(draft, balancer, intent, ready, (before, room))?, None))
 }
 
 fn backend_port_taken(rule: &Rule, pool: &str) -> Finding {
@@ -272,7 +296,12 @@ pub(crate) fn crowded(draft: &Draft<'_>, balancer: &LoadBalancer, nodes: usize) 
 }
 
 /// A port of the Service that something else has on the frontend, or another port of its own.
-fn taken(balancer: View<'_>, intent: &Intent, family: Family, frontend: &str) -> Option<Finding> {
+fn taken<'b>(
+    balancer: View<'b>,
+    intent: &Intent,
+    family: Family,
+    frontend: &str,
+) -> Option<(Finding, Option<&'b Rule>)> {
     let others = balancer.rules_to(frontend).into_iter();
     let mut theirs = Listeners::default();
     for rule in others.filter(|r| !is_of(&r.name, &intent.base)) {
@@ -284,7 +313,8 @@ fn taken(balancer: View<'_>, intent: &Intent, family: Family, frontend: &str) ->
         let (protocol, port) = signature(&wish.kind);
         let before = own.find((protocol, port)).map(|kind| name::rule(intent, kind, family));
         own.add((protocol, port), &wish.kind);
-        let clash = theirs.find((protocol, port)).map(|rule| rule.name.to_string());
+        let by = theirs.find((protocol, port)).filter(|_| before.is_none());
+        let clash = by.map(|rule| rule.name.to_string());
         let all = protocol == RuleProtocol::All && port == 0;
         let nat = translated.iter().find(|f| {
             f.ports
@@ -296,7 +326,8 @@ fn taken(balancer: View<'_>, intent: &Intent, family: Family, frontend: &str) ->
                 "port {{value}} of frontend {frontend} of {} is used by {taken}; use a free one",
                 balancer.id.name()
             );
-            return Some(Finding::refusal("PortTaken", "spec.ports", &port.to_string(), &message));
+            let port = port.to_string();
+            return Some((Finding::refusal("PortTaken", "spec.ports", &port, &message), by));
         }
     }
     None

@@ -11,9 +11,10 @@ use super::private_link::{self, Linked};
 use super::{bridge, pool, rule, unserved};
 use crate::ask::{Intent, SHARED_PROBE};
 use crate::claim::choice::Chosen;
+use crate::claim::contest;
 use crate::claim::holder::{Drafted, Place};
+use crate::claim::limit::{self, Obstacle};
 use crate::claim::placement::Assignment;
-use crate::claim::{contest, limit};
 use crate::draft::Draft;
 use crate::order::moving::Movers;
 use crate::own::Base;
@@ -324,8 +325,12 @@ fn seat(
         return false;
     }
     let room = (before, &build.room);
-    if let Some(finding) = limit::obstacle(draft, build.view(), &intent, &ready, room) {
-        draft.refuse(uid, finding);
+    if let Some(obstacle) = limit::obstacle(draft, build.view(), &intent, &ready, room) {
+        let id = build.view().id.clone();
+        match obstacle {
+            Obstacle::Refused(refusal) => draft.refuse(uid, refusal),
+            Obstacle::Goes => draft.wait(uid, Wait::Resource { id, until: Until::Released }),
+        }
         return false;
     }
     if waiting && !late && !build.has_traces(&intent.base) {

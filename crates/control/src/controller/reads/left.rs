@@ -38,6 +38,7 @@ impl Controller {
         for name in names {
             self.reads.left.forget(&name);
             self.world.abandoned.remove(&name);
+            self.world.departed.remove(&name);
         }
     }
 
@@ -65,6 +66,7 @@ impl Controller {
             // Names that were left since are relied on already.
             let names = self.reads.left.names().filter(|_| turned);
             self.world.abandoned.extend(names.cloned());
+            self.world.departed.clear();
             return;
         }
         if !self.reads.left.take_stirred() && !turned {
@@ -81,6 +83,7 @@ impl Controller {
                 self.world.abandoned.remove(name);
             }
         }
+        self.world.departed = borne;
     }
 
     /// What was left before the term counts from now on.
@@ -196,10 +199,12 @@ mod tests {
         let (mut controller, wanted) = seen();
         assert!(wanted.has(&base) && !wanted.has(service(&[]).uid.as_str()), "{wanted:?}");
         assert!(controller.world.abandoned.is_empty() && controller.owes_names());
+        assert!(controller.world.departed.contains(&base), "who is in its way waits");
         controller.kubernetes.ledger.noted.gone = wanted.clone();
         controller.reads.left.stir();
         controller.follow_names(1);
         assert!(controller.world.abandoned.contains(&base) && !controller.owes_names());
+        assert!(controller.world.departed.is_empty());
         assert_eq!(controller.reads.left.wanted(), Some(&wanted));
     }
 

@@ -269,3 +269,21 @@ fn all_ports_are_taken_only_when_the_one_who_has_them_can_let_go() {
         assert!(parts.contains(&"2-TCP-82 -> 2".to_owned()), "{parts:?}");
     }
 }
+
+/// Its finalizers were stripped off: what it had goes once that is noted.
+#[test]
+fn who_comes_in_the_way_of_a_service_that_went_a_moment_ago_waits() {
+    let before = settled(world(vec![pinned(1, ADDRESS)]));
+    for is_known in [false, true] {
+        let mut world = before.clone();
+        world.kubernetes.services.remove(&uid(1)).expect("it was there");
+        let name: Arc<str> = uid(1).base_name().into();
+        world.departed.extend(is_known.then_some(name));
+        change(&mut world, internal(2, 81, &[(PINNED, ADDRESS)]));
+        let report = report(&world, 2);
+        let id = policy().balancer_id("kubernetes-internal");
+        let waits = report.waits.contains(&Wait::Resource { id, until: Until::Released });
+        let state = if is_known { State::Waiting } else { State::Refused };
+        assert_eq!((report.state, waits), (state, is_known), "{report:#?}");
+    }
+}
