@@ -213,8 +213,8 @@ impl Left {
     }
 
     /// Decides what is to be noted: what is noted, until it is forgotten, and what anything bears.
-    /// Where there is no room for all, those of one Service come together: a public IP bears several
-    /// names of its Service, and goes once all are noted.
+    /// Where there is no room for all, those of one Service come together: a public IP bears
+    /// several names of its Service, and goes once all are noted.
     pub fn note(&mut self, noted: &Gone, borne: &BTreeSet<Arc<str>>) {
         let mut wanted = Gone::default();
         let is_left = |name: &Arc<str>| !self.recalled || self.nameless.contains_key(name);
