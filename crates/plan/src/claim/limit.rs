@@ -392,7 +392,7 @@ mod tests {
 
     fn refused(world: &World, policy: &Policy) -> Vec<&'static str> {
         let (plan, report) = plan(world, policy);
-        assert_eq!(crate::check(world, policy, &plan), []);
+        assert_eq!(plan_check::check(world, policy, &plan), []);
         let own = report.services[&service(&[]).uid].findings.iter().map(|f| f.rule);
         let all = own.chain(report.findings.iter().map(|f| f.rule));
         // The pools hold addresses, so NICs would be a switch.

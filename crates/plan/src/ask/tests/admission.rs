@@ -2,7 +2,7 @@
 
 use super::super::container::{self, ContainerIntent, ContainerPort};
 use super::*;
-use crate::ask::{access, annotation};
+use crate::ask::annotation;
 
 fn read(service: &Service) -> Reading<ContainerIntent> {
     let policy = Policy { sku: BalancerSku::Service, layout: Layout::PerService, ..policy() };
@@ -75,7 +75,7 @@ fn each_check_refuses_under_its_own_name() {
 fn every_key_that_does_nothing_here_is_noted_once() {
     for entry in annotation::TABLE {
         let key = entry.key.replace(annotation::PORT, "80");
-        if access::SOURCES.contains(&entry.key) {
+        if SOURCES.contains(&entry.key) {
             continue;
         }
         let reading = read(&plain(&[(key.as_str(), "true")]));
@@ -89,7 +89,7 @@ fn who_asks_to_keep_somebody_out_is_refused() {
     const REFUSED: &str = "UnenforcedSources";
     const NOTED: &str = "IgnoredByContainerLoadBalancer";
     let annotated = |key: &str, value: &str| names(&read(&plain(&[(key, value)])).findings);
-    for key in access::SOURCES {
+    for key in SOURCES {
         assert_eq!(annotated(key, "10.0.0.0/8, 0.0.0.0/0"), [NOTED], "{key}");
         // A list without an entry opens nothing on the other load balancers, either.
         for none in ["", " , "] {

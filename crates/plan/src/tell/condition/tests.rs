@@ -21,7 +21,7 @@ fn annotate(service: &mut Service, key: &str, value: &str) {
 /// Status writes of the plan: how many addresses they set, and what of the condition.
 fn written(world: &World) -> Vec<(Option<usize>, ConditionEdit)> {
     let (plan, _) = plan(world, &policy());
-    assert_eq!(crate::check(world, &policy(), &plan), []);
+    assert_eq!(plan_check::check(world, &policy(), &plan), []);
     let edits = plan.writes.into_iter().map(|write| write.edit);
     edits
         .filter_map(|edit| match edit {
@@ -116,7 +116,7 @@ fn obstructed(world: &World, code: &str, message: &str, attempt: u32) -> Vec<Con
         next_ms: Some(u64::from(attempt)),
     };
     crate::note_obstacles(&mut plan, &report, world, &policy(), [&obstacle]);
-    assert_eq!(crate::check(world, &policy(), &plan), []);
+    assert_eq!(plan_check::check(world, &policy(), &plan), []);
     let edits = plan.writes.into_iter().map(|write| write.edit);
     let conditions = edits.filter_map(|edit| match edit {
         Edit::Status { condition, .. } => Some(condition),
@@ -215,7 +215,7 @@ fn unread(world: &World, need: Need) -> Vec<(Truth, String, String)> {
         next_ms: None,
     };
     crate::note_obstacles(&mut plan, &report, world, &policy(), [&obstacle]);
-    assert_eq!(crate::check(world, &policy(), &plan), []);
+    assert_eq!(plan_check::check(world, &policy(), &plan), []);
     let edits = plan.writes.into_iter().map(|write| match write.edit {
         Edit::Status { ingress: None, condition: ConditionEdit::Set(c), .. } => c,
         other => panic!("{other:?}"),
