@@ -7,6 +7,7 @@ use super::cel::{
 use super::{Validation, probes};
 use model::policy::{BalancerSku, Layout, PoolKind, Preconfigured};
 use model::{Group, Policy};
+use plan::ask::AUTO;
 use plan::ask::annotation::{CONFIGURATIONS, INTERNAL, PREFIX};
 use plan::ask::rules::{
     CONFLICTING_PLACEMENT, CONFLICTING_SOURCE_RANGES, FORBIDDEN_ADDITIONAL_ADDRESS,
@@ -62,10 +63,15 @@ fn placement(policy: &Policy) -> Vec<Validation> {
         ),
     )];
     match &policy.layout {
-        Layout::PerNodeSet { .. } => {
+        Layout::PerNodeSet { without_own } => {
             let mode = matches(&text("azure-load-balancer-mode"), NAME);
             all.push(Validation::new(&INVALID_NODE_SET, mode));
-            all.push(Validation::new(&MODE_CHANGED, is_mode_possible()));
+            let mut sets = without_own.iter().chain([&policy.primary_set]);
+            let words = match sets.any(|set| set.eq_ignore_ascii_case(AUTO)) {
+                true => "['__auto__']",
+                false => "['__auto__', 'auto']",
+            };
+            all.push(Validation::new(&MODE_CHANGED, is_mode_possible(words)));
         }
         Layout::Several(known) => {
             let names: Vec<String> =
@@ -86,14 +92,15 @@ fn placement(policy: &Policy) -> Vec<Validation> {
     all
 }
 
-/// Whether `__auto__` was asked for before, or the Service is placed anew: it is on no load
-/// balancer yet, or turns public or internal.
-fn is_mode_possible() -> String {
+/// Whether the same was asked for before, or the Service is placed anew: it is on no load balancer
+/// yet, or turns public or internal. `words` are those that count as `__auto__`: `auto` does, but
+/// where the cloud config has a set of that name.
+fn is_mode_possible(words: &str) -> String {
     let mode = format!("{}.lowerAscii()", text("azure-load-balancer-mode"));
     let stood = "has(oldObject.status) && has(oldObject.status.loadBalancer) && \
                  has(oldObject.status.loadBalancer.ingress)";
     format!(
-        "request.operation == 'CREATE' || {mode} != '__auto__' || {} in ['__auto__', 'auto'] || \
+        "request.operation == 'CREATE' || !({mode} in {words}) || {} in ['__auto__', 'auto'] || \
          ({}) != variables.internal || !({stood})",
         before(&mode),
         before(&is_set(INTERNAL))

@@ -424,7 +424,22 @@ fn the_rule_for_all_ports_needs_one_probe_that_is_right() {
 fn a_service_that_stands_is_not_changed_to_auto() {
     let per_set = Policy { layout: Layout::PerNodeSet { without_own: Vec::new() }, ..policy() };
     let mode = |value| ("azure-load-balancer-mode", value);
-    let auto = service(&[mode("__AUTO__")]);
+    for (word, other) in [("__AUTO__", "auto"), ("Auto", "__auto__")] {
+        changed_to_auto(&per_set, mode(word), mode(other));
+    }
+    // That a set is called so, the policy knows from the cloud config alone.
+    let called = Policy { primary_set: "auto".into(), ..per_set };
+    let named = service(&[mode("auto")]);
+    let ip = Some("20.1.2.3".into());
+    let ingress = vec![Ingress { ip, hostname: None }];
+    let before = Service { ingress, ..service(&[mode("vmss2")]) };
+    assert!(broken_by(Some(&before), &named, &called, Action::Deny).is_empty(), "it moves there");
+}
+
+/// A change to `word`; `other` says the same.
+fn changed_to_auto(per_set: &Policy, word: (&str, &str), other: (&str, &str)) {
+    let mode = |value| ("azure-load-balancer-mode", value);
+    let auto = service(&[word]);
     let standing = |annotations: &[(&str, &str)]| {
         let ip = Some("20.1.2.3".into());
         Service { ingress: vec![Ingress { ip, hostname: None }], ..service(annotations) }
@@ -433,14 +448,14 @@ fn a_service_that_stands_is_not_changed_to_auto() {
         broken_by(Some(before), after, policy, Action::Deny)
     };
     for before in [standing(&[]), standing(&[mode("vmss2")])] {
-        assert_eq!(found(&before, &auto, &per_set), ["ModeChanged"]);
+        assert_eq!(found(&before, &auto, per_set), ["ModeChanged"]);
         assert!(found(&before, &auto, &policy()).is_empty(), "it has no effect there");
-        assert!(found(&before, &service(&[mode("vmss3")]), &per_set).is_empty(), "it moves");
-        let internal = service(&[mode("__auto__"), INTERNAL]);
-        assert!(found(&before, &internal, &per_set).is_empty(), "it is placed anew");
+        assert!(found(&before, &service(&[mode("vmss3")]), per_set).is_empty(), "it moves");
+        let internal = service(&[word, INTERNAL]);
+        assert!(found(&before, &internal, per_set).is_empty(), "it is placed anew");
     }
-    for before in [standing(&[mode("__auto__")]), standing(&[mode("auto")]), service(&[])] {
-        assert!(found(&before, &auto, &per_set).is_empty());
+    for before in [standing(&[word]), standing(&[other]), service(&[])] {
+        assert!(found(&before, &auto, per_set).is_empty());
     }
-    assert!(broken(&auto, &per_set, Action::Deny).is_empty());
+    assert!(broken(&auto, per_set, Action::Deny).is_empty());
 }

@@ -93,6 +93,10 @@ pub struct PlacementIntent {
     pub configurations: Vec<Arc<str>>,
 }
 
+/// What the reference of annotations calls `__auto__` in its table. It counts as that where no set
+/// is called so.
+pub(crate) const AUTO: &str = "auto";
+
 /// `azure-load-balancer-mode`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum PlacementMode {

@@ -2,7 +2,7 @@
 
 use super::capacity::Capacity;
 use super::{Assignment, Backends, Placement, add_others, backends, seat};
-use crate::ask::{Intent, PlacementMode};
+use crate::ask::{AUTO, Intent, PlacementMode};
 use crate::claim::Refusal;
 use crate::draft::Draft;
 use crate::own::name;
@@ -11,10 +11,6 @@ use model::report::Finding;
 use model::{Exposure, Policy, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// What the reference of annotations calls `__auto__` in its table. It counts as that where no set
-/// is called so.
-const AUTO: &str = "auto";
 
 /// The load balancers of a node set; all sets without one of their own are the primary.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
