@@ -91,16 +91,18 @@ pub fn sample_estate(options: &SampleOptions) -> Vec<Value> {
             "privateEndpointNetworkPolicies": "Disabled",
             "privateLinkServiceNetworkPolicies": "Enabled"}})
     };
+    let routes = format!("{network}/routeTables/rt");
+    let mut nodes = subnet("nodes", "10.224.0.0/16", "fd00::/64");
+    nodes["properties"]["routeTable"] = json!({ "id": routes });
     let mut estate = vec![
         json!({"id": options.group_id(), "location": location}),
         json!({"id": vnet, "location": location, "properties": {
             "addressSpace": {"addressPrefixes": ["10.224.0.0/12", "fd00::/48"]}}}),
-        subnet("nodes", "10.224.0.0/16", "fd00::/64"),
+        json!({"id": routes, "location": location, "properties": {"routes": []}}),
+        nodes,
         subnet("apps", "10.225.0.0/16", "fd00:0:0:1::/64"),
         json!({"id": format!("{network}/networkSecurityGroups/nsg"), "location": location,
             "properties": {"securityRules": []}}),
-        json!({"id": format!("{network}/routeTables/rt"), "location": location,
-            "properties": {"routes": []}}),
         json!({"id": format!("{network}/publicIPPrefixes/prefix"), "location": location,
             "sku": {"name": "Standard", "tier": "Regional"}, "properties": {
                 "prefixLength": 28, "ipPrefix": "20.99.0.0/28",

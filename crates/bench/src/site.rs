@@ -216,9 +216,12 @@ fn slice(number: u32, part: u32) -> String {
     format!("{}-{part:05}", name(number))
 }
 
+/// A node with a public IP of its own: whether its subnet lets it out is not read.
 fn node(machine: &SampleMachine) -> Value {
+    let outside = machine.ipv4.replacen("10.", "20.", 1);
     json!({"apiVersion": "v1", "kind": "Node",
         "metadata": {"name": machine.name, "labels": {"kubernetes.io/hostname": machine.name}},
         "spec": {"providerID": format!("azure://{}", machine.id)},
-        "status": {"addresses": [{"type": "InternalIP", "address": machine.ipv4}]}})
+        "status": {"addresses": [{"type": "InternalIP", "address": machine.ipv4},
+            {"type": "ExternalIP", "address": outside}]}})
 }

@@ -6,12 +6,14 @@
 
 mod member;
 mod private_link;
+mod subnet;
 
 pub use member::{Ipv6Service, MemberConfiguration, MemberKind, MemberState, PoolMember};
 pub use private_link::{
     ConnectionState, PrivateEndpointConnection, PrivateLinkAddress, PrivateLinkRank,
     PrivateLinkService,
 };
+pub use subnet::{PrivateLinkPolicy, Subnet, WayOut};
 
 use crate::family::{Family, Protocol};
 use crate::id::{Etag, ResourceId};
@@ -436,32 +438,6 @@ pub enum Access {
     Allow,
     /// Keeps it out.
     Deny,
-}
-
-/// A subnet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Subnet {
-    /// Id.
-    pub id: ResourceId,
-    /// ETag it was read with.
-    pub etag: Option<Etag>,
-    /// Address prefixes.
-    pub prefixes: Vec<ipnet::IpNet>,
-    /// Whether `privateLinkServiceNetworkPolicies` is Disabled.
-    pub private_link: PrivateLinkPolicy,
-    /// Provisioning state (read only).
-    pub provisioning: Provisioning,
-    /// The rest.
-    pub rest: Rest,
-}
-
-/// `privateLinkServiceNetworkPolicies` of a subnet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum PrivateLinkPolicy {
-    /// Private Link Services may not use the subnet.
-    Enabled,
-    /// They may.
-    Disabled,
 }
 
 /// A NAT gateway.

@@ -9,7 +9,7 @@ use crate::order::upgrade;
 use crate::own::name;
 use crate::own::other_layout::{Leftover, is_suspected};
 use crate::own::parts::Index;
-use crate::shape::{balancer, member, memory, private_link, public_ip, security_group};
+use crate::shape::{balancer, member, memory, private_link, public_ip, security_group, way_out};
 use crate::standing;
 use crate::tell::kubernetes;
 use crate::verdict::Refusal;
@@ -175,11 +175,13 @@ fn plan(draft: &mut Draft<'_>, memory: &mut Memory, left: &[Leftover]) {
         balancer::plan(draft, &mut memory.services, (id, seats), &chosen, &opening.closing);
     }
     let members = member::plan(draft, &placement);
+    let way_out = way_out::note(draft, &placement);
     claim::confirm::settle(draft, &placement, &chosen);
     kubernetes::claim(draft);
     kubernetes::conclude(draft, &placement, &chosen, &standings);
     kubernetes::shed(draft);
     draft.steps.needs.extend(members);
+    draft.steps.needs.extend(way_out);
 }
 
 /// Whether the ledger has not been read yet. Where there is no security group there is none.

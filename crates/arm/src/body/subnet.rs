@@ -2,7 +2,7 @@
 
 use super::compose::{head, put, whole};
 use super::fields::{BodyError, Envelope, Object, text};
-use model::azure::{PrivateLinkPolicy, Subnet};
+use model::azure::{PrivateLinkPolicy, Subnet, WayOut};
 use serde_json::Value;
 
 const POLICY: &str = "privateLinkServiceNetworkPolicies";
@@ -48,15 +48,26 @@ pub fn read_subnet(body: &Value) -> Result<Subnet, BodyError> {
         etag: found.etag.clone(),
         prefixes,
         private_link,
+        way_out: way_out(&found.properties),
         provisioning: found.provisioning,
         rest: found.rest(),
     })
 }
 
+/// A route table may lead anywhere: routes are not read.
+fn way_out(properties: &Object) -> WayOut {
+    let has = |key: &str| properties.get(key).is_some_and(|value| !value.is_null());
+    match properties.get("defaultOutboundAccess") {
+        _ if has("natGateway") || has("routeTable") => WayOut::Possible,
+        Some(Value::Bool(false)) => WayOut::Nothing,
+        _ => WayOut::Default,
+    }
+}
+
 /// Writes a subnet.
 #[must_use]
 pub fn write_subnet(subnet: &Subnet) -> Value {
-    let Subnet { id, etag: _, prefixes, private_link, provisioning: _, rest } = subnet;
+    let Subnet { id, etag: _, prefixes, private_link, way_out: _, provisioning: _, rest } = subnet;
     let mut rest = rest.unpack();
     let mut p = Object::new();
     if !PREFIXES.iter().any(|key| rest.properties.contains_key(*key)) && !prefixes.is_empty() {

@@ -9,7 +9,7 @@ use arm::body::{
 use model::azure::{
     Access, AdminState, Allocation, ForeignCollection, Frontend, FrontendAddress, LoadBalancer,
     Pool, PoolAddress, PrivateLinkPolicy, PrivateLinkRank, Probe, ProbeProtocol, Provisioning,
-    PublicIp, Rest, Rule, RuleProtocol, SecurityGroup, SecurityRule, Sku,
+    PublicIp, Rest, Rule, RuleProtocol, SecurityGroup, SecurityRule, Sku, WayOut,
 };
 use model::{Family, ResourceId};
 use serde_json::{Value, json};
@@ -477,6 +477,7 @@ fn a_subnet_changes_in_its_policy_only() {
     let mut subnet = read_subnet(&body).unwrap();
     assert_eq!(subnet.prefixes.len(), 2);
     assert_eq!(subnet.private_link, PrivateLinkPolicy::Enabled);
+    assert_eq!(subnet.way_out, WayOut::Possible);
     subnet.private_link = PrivateLinkPolicy::Disabled;
     assert_eq!(
         write_subnet(&subnet)["properties"],
@@ -484,6 +485,27 @@ fn a_subnet_changes_in_its_policy_only() {
             "addressPrefixes": ["10.224.0.0/16", "fd00::/64"],
             "privateLinkServiceNetworkPolicies": "Disabled", "routeTable": {"id": "rt"}})
     );
+}
+
+/// Routes are not read, so a route table may lead to the Internet.
+#[test]
+fn a_subnet_tells_how_its_machines_reach_the_internet() {
+    let id = net("virtualNetworks/v/subnets/nodes");
+    let way_out = |properties: Value| {
+        let subnet = read_subnet(&json!({"id": id, "properties": properties})).unwrap();
+        subnet.way_out
+    };
+    let private = |key: &str, value: Value| {
+        let mut properties = json!({"defaultOutboundAccess": false});
+        properties[key] = value;
+        way_out(properties)
+    };
+    assert_eq!(way_out(json!({})), WayOut::Default);
+    assert_eq!(way_out(json!({"defaultOutboundAccess": true})), WayOut::Default);
+    assert_eq!(way_out(json!({"defaultOutboundAccess": false})), WayOut::Nothing);
+    assert_eq!(private("natGateway", json!({"id": "nat"})), WayOut::Possible);
+    assert_eq!(private("routeTable", json!({"id": "rt"})), WayOut::Possible);
+    assert_eq!(private("natGateway", Value::Null), WayOut::Nothing);
 }
 
 #[test]

@@ -279,6 +279,7 @@ const UNREACHABLE: &[(&str, &str)] = &[
     ("PrivateLinkAddressUnusable", "which addresses a subnet has, only Azure knows"),
     ("AddressPoolsBehindPrivateLink", "needs a Private Link Service"),
     ("NoBackends", "which nodes there are, only the cluster knows"),
+    ("NoWayOut", "needs nodes, and their subnet"),
     ("PoolKindSwitching", "needs pools of the other kind"),
     ("IpTagsOfSharedPublicIp", "needs a public IP"),
     ("BasicPublicIpInUse", "needs a Basic public IP"),

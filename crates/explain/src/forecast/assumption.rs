@@ -1,7 +1,7 @@
 //! What is taken for granted where Azure has not been read.
 
 use model::Policy;
-use model::azure::{PrivateLinkPolicy, Provisioning, Rest, SecurityGroup, Subnet};
+use model::azure::{PrivateLinkPolicy, Provisioning, Rest, SecurityGroup, Subnet, WayOut};
 use model::world::{Azure, Fact, Need};
 use std::sync::Arc;
 
@@ -33,6 +33,7 @@ pub(super) fn assume(azure: &mut Azure, policy: &Policy, need: &Need) {
                 etag: None,
                 prefixes: prefixes.collect(),
                 private_link: PrivateLinkPolicy::Enabled,
+                way_out: WayOut::Possible,
                 provisioning: Provisioning::Succeeded,
                 rest: Rest::default(),
             };

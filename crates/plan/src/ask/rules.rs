@@ -450,6 +450,10 @@ rules! {
         "nodes: kubernetes"
         "load balancer {value} has no node behind it, or only nodes that are leaving; connections \
          fail until one joins";
+    NO_WAY_OUT Note "NoWayOut"
+        "disableOutboundSNAT: true"
+        "with {value}, nodes have no way out to the Internet that Ballast can see; add a NAT \
+         gateway to their subnet, an outbound rule or a route";
     POOL_KIND_SWITCHING Note "PoolKindSwitching"
         "loadBalancerBackendPoolConfigurationType: nodeIP"
         "during the switch to {value}, rules use a temporary pool; they return when it is complete";

@@ -15,3 +15,4 @@ pub(crate) mod security_group;
 #[cfg(test)]
 pub(crate) mod stage;
 pub(crate) mod unserved;
+pub(crate) mod way_out;

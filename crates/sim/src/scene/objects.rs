@@ -161,15 +161,14 @@ pub fn node(set: &str, index: u32) -> Value {
         "azure://{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/{set}\
          /virtualMachines/{index}"
     );
+    // The way out of a node, which no pool holds. It stands first or last.
+    let outside = json!({"type": "ExternalIP", "address": format!("198.51.100.{}", 4 + index)});
     let mut addresses = vec![
         json!({"type": "InternalIP", "address": node_address(set, index)}),
         json!({"type": "InternalIP", "address": format!("fd00::{:x}", 4 + index)}),
     ];
-    if !index.is_multiple_of(2) {
-        // Nobody's pool holds it, wherever it stands.
-        let outside = json!({"type": "ExternalIP", "address": format!("198.51.100.{}", 4 + index)});
-        addresses.insert(0, outside);
-    }
+    let place = if index.is_multiple_of(2) { addresses.len() } else { 0 };
+    addresses.insert(place, outside);
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
         "spec": {"providerID": id}, "status": {"addresses": addresses}})
 }

@@ -253,8 +253,7 @@ impl Walk {
         let there = self.lab.kubernetes.list("nodes", None);
         let found = there.iter().find(|n| n["metadata"]["name"] == node_name(index));
         let node = found.map_or_else(|| node(index), |n| Value::clone(n));
-        let ips = texts(&node, "/status/addresses", "address");
-        let ips: Vec<String> = ips.into_iter().map(str::to_owned).collect();
+        let ips: Vec<String> = internal_ips(&node).into_iter().map(str::to_owned).collect();
         let hosts: Vec<Value> = ips.iter().map(|ip| json!({"ip": ip})).collect();
         (json!({"hostIP": ips[0], "hostIPs": hosts}), ips)
     }

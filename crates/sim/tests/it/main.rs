@@ -50,4 +50,5 @@ mod typo;
 mod unknown_fields;
 mod unreadable;
 mod walk;
+mod way_out;
 mod wishes;

@@ -3,7 +3,7 @@
 use crate::causes::{Explanation, Wire, explain};
 use crate::forecast::settle;
 use model::azure::{
-    Allocation, PrivateLinkPolicy, Provisioning, PublicIp, Rest, SecurityGroup, Sku, Subnet,
+    Allocation, PrivateLinkPolicy, Provisioning, PublicIp, Rest, SecurityGroup, Sku, Subnet, WayOut,
 };
 use model::kubernetes::{Membership, Node, NodeRole, Service, ServicePort, TargetPort};
 use model::policy::OutboundSnat;
@@ -102,6 +102,7 @@ pub(super) fn node_world(service: &Service) -> World {
             etag: None,
             prefixes: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/16".parse().unwrap()],
             private_link: PrivateLinkPolicy::Enabled,
+            way_out: WayOut::Possible,
             provisioning: Provisioning::Succeeded,
             rest: Rest::default(),
         };

@@ -311,6 +311,13 @@ pub fn texts<'a>(value: &'a Value, pointer: &str, key: &str) -> Vec<&'a str> {
     list.into_iter().flatten().filter_map(|item| item[key].as_str()).collect()
 }
 
+/// A node's addresses in the virtual network.
+pub fn internal_ips(node: &Value) -> Vec<&str> {
+    let all = node.pointer("/status/addresses").and_then(Value::as_array);
+    let internal = all.into_iter().flatten().filter(|entry| entry["type"] == "InternalIP");
+    internal.filter_map(|entry| entry["address"].as_str()).collect()
+}
+
 pub fn is_alive(pod: &Value) -> bool {
     pod["metadata"]["deletionTimestamp"].is_null() && runs(pod)
 }
@@ -327,8 +334,8 @@ pub fn is_ready(pod: &Value) -> bool {
 /// The location of a node with this address; of no node's, the address itself.
 pub fn location_of(nodes: &[Value], host: &str) -> String {
     let family = |ip: &str| ip.contains(':');
-    let found = nodes.iter().find(|n| texts(n, "/status/addresses", "address").contains(&host));
-    let all = found.map(|n| texts(n, "/status/addresses", "address")).unwrap_or_default();
+    let found = nodes.iter().find(|node| internal_ips(node).contains(&host));
+    let all = found.map(internal_ips).unwrap_or_default();
     let same = all.into_iter().filter(|ip| family(ip) == family(host)).min();
     same.unwrap_or(host).to_owned()
 }
@@ -360,7 +367,7 @@ pub fn wanted_with(lab: &Laboratory, lingering: Lingering) -> Table {
         for pod in chosen.filter(|p| runs(p)) {
             let node = nodes.iter().find(|n| n["metadata"]["name"] == pod["spec"]["nodeName"]);
             let Some(node) = node else { continue };
-            let ips = texts(node, "/status/addresses", "address");
+            let ips = internal_ips(node);
             let ip = texts(pod, "/status/podIPs", "ip").into_iter().find(|ip| ip.contains('.'));
             let home = ips.into_iter().filter(|ip| ip.contains('.')).min();
             let (Some(ip), Some(home)) = (ip, home) else { continue };

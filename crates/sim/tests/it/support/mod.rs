@@ -71,6 +71,7 @@ pub fn estate() -> Vec<Value> {
     ]
 }
 
+/// A node with a public IP of its own: it needs no other way out.
 pub fn node(index: u32) -> Value {
     let name = format!("vmss{index:06}");
     let labels: Map<String, Value> =
@@ -84,7 +85,8 @@ pub fn node(index: u32) -> Value {
         "spec": {"providerID": id},
         "status": {"addresses": [
             {"type": "InternalIP", "address": address},
-            {"type": "InternalIP", "address": format!("fd00::{:x}", 4 + index)}]}})
+            {"type": "InternalIP", "address": format!("fd00::{:x}", 4 + index)},
+            {"type": "ExternalIP", "address": format!("198.51.100.{}", 4 + index % 250)}]}})
 }
 
 /// A Service of one port; `index` makes its name and node port its own.
