@@ -47,6 +47,48 @@ fn the_last_node_that_is_excluded() {
     assert_eq!(told(&lab, "web-0001"), ("Programmed".to_owned(), 1));
 }
 
+/// All nodes go, one kind of pool as the other.
+#[test]
+fn zero_nodes() {
+    for kind in ["nodeIP", "nodeIPConfiguration"] {
+        let mut lab = laboratory(&json!({"loadBalancerBackendPoolConfigurationType": kind}));
+        lab.azure.seed(scale_set("vmss", 3));
+        create(&mut lab, service(1));
+        settled(&mut lab);
+        assert_eq!(told(&lab, "web-0001"), ("Programmed".to_owned(), 0), "{kind}");
+        (0..3).for_each(|number| remove(&mut lab, "nodes", "", &format!("vmss{number:06}")));
+        lab.pass(600_000);
+        assert_eq!(told(&lab, "web-0001"), ("NoBackends".to_owned(), 1), "{kind}");
+        create(&mut lab, node(0));
+        settled(&mut lab);
+        assert_eq!(told(&lab, "web-0001"), ("Programmed".to_owned(), 1), "{kind}");
+    }
+}
+
+/// A set that has a load balancer of its own loses its nodes; the others' Services go on.
+#[test]
+fn a_named_set_that_is_emptied() {
+    let mut lab = laboratory(&json!({"multipleStandardLoadBalancerConfigurations": [
+        {"name": "kubernetes", "primaryVMSet": "vmss"},
+        {"name": "pool", "primaryVMSet": "pool",
+            "serviceLabelSelector": {"matchLabels": {"team": "pool"}}}]}));
+    let mut own = node(3);
+    let id = own["spec"]["providerID"].as_str().expect("an id").replace("/vmss/", "/pool/");
+    own["spec"]["providerID"] = json!(id);
+    own["metadata"]["name"] = json!("pool000003");
+    create(&mut lab, own);
+    let mut theirs = service(1);
+    theirs["metadata"]["labels"] = json!({"team": "pool"});
+    create(&mut lab, theirs);
+    create(&mut lab, service(2));
+    settled(&mut lab);
+    assert_eq!(told(&lab, "web-0001"), ("Programmed".to_owned(), 0));
+    remove(&mut lab, "nodes", "", "pool000003");
+    lab.pass(600_000);
+    assert_eq!(told(&lab, "web-0001"), ("NoBackends".to_owned(), 1));
+    assert_eq!(told(&lab, "web-0002"), ("Programmed".to_owned(), 0));
+}
+
 #[test]
 fn a_named_set_without_nodes() {
     let mut lab = laboratory(&json!({"multipleStandardLoadBalancerConfigurations": [

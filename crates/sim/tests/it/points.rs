@@ -27,6 +27,11 @@ fn some(kind: Kind, _: Conditions) -> usize {
     if kind == Kind::Second { 499 } else { 47 }
 }
 
+/// Every crash, and nothing else.
+fn only_crashes(kind: Kind, _: Conditions) -> usize {
+    usize::from(kind == Kind::Crash)
+}
+
 #[test]
 fn every_point_of_creating_ends_right() {
     let points = tried(Scenario::Create, Layout::Single, Conditions::Plain, crashes);
@@ -37,6 +42,14 @@ fn every_point_of_creating_ends_right() {
 fn every_point_of_a_moving_pod_ends_right() {
     let points = tried(Scenario::PodMoves, Layout::Containers, Conditions::Plain, crashes);
     assert!(points.tried() >= 10, "{points:?}");
+}
+
+/// Services move to load balancers over nodes and back.
+#[test]
+fn every_crash_of_a_migration_ends_right() {
+    let points = tried(Scenario::Migration, Layout::Containers, Conditions::Plain, only_crashes);
+    let crashes = points.of(Kind::Crash);
+    assert!(crashes.all >= 30 && crashes.tried == crashes.all, "{points:?}");
 }
 
 #[test]

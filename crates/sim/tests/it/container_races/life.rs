@@ -4,7 +4,7 @@ use crate::support::container::*;
 use crate::support::{create, delete, network, patch};
 use azure_emulator::FaultKind;
 use kube_emulator::{Failure, Fault as KubernetesFault, Method, Part};
-use serde_json::json;
+use serde_json::{Value, json};
 use sim::Laboratory;
 
 /// One Service with two Pods, on its way; calls take 100 ms.
@@ -372,4 +372,38 @@ fn l25_a_controller_that_ends_amid_everything_leaves_a_state_to_go_on_from() {
         let pip = format!("publicIPAddresses/{}-pip", uid_of(&lab, &web_name(0)));
         assert!(lab.azure.resource(&network(&pip)).is_some());
     }
+}
+
+/// Azure documents no second family of a container load balancer.
+#[test]
+fn a_service_that_turns_dual_stack_is_refused_and_serves_as_before() {
+    let mut lab = standing();
+    let families = |lab: &mut Laboratory, policy: &str, families: Value| {
+        let spec = json!({"ipFamilyPolicy": policy, "ipFamilies": families});
+        patch(lab, "services", "default", &web_name(0), json!({ "spec": spec }));
+        rest(lab);
+    };
+    let condition = |lab: &Laboratory| {
+        let service = service_of(lab, &web_name(0)).expect("it is there");
+        let all = service["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let own = all.into_iter().find(|c| c["type"] == "ballast.dev/Programmed");
+        own.unwrap_or_default()
+    };
+    let serves = |lab: &Laboratory| (table(lab), registered(lab), address_of(lab, &web_name(0)));
+    let before = serves(&lab);
+    assert!(before.0.len() == 2 && before.2.is_some(), "{before:?}");
+    families(&mut lab, "PreferDualStack", json!(["IPv4", "IPv6"]));
+    let told = condition(&lab);
+    assert_eq!(
+        (&told["status"], &told["reason"]),
+        (&json!("False"), &json!("UnsupportedDualStack"))
+    );
+    let message = told["message"].as_str().unwrap_or_default();
+    assert!(message.contains("must be one family") && message.contains("IPv4,IPv6"), "{message}");
+    lab.restart();
+    rest(&mut lab);
+    assert_eq!((serves(&lab), lab.calls().0), (before.clone(), 0));
+    families(&mut lab, "SingleStack", json!(["IPv4"]));
+    assert_eq!(condition(&lab)["reason"], "Programmed");
+    assert_eq!((serves(&lab), lab.calls().0), (before, 0));
 }
