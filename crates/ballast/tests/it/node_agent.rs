@@ -463,6 +463,13 @@ impl Stage {
         });
         self.wait_for_rotation("all nodes by their proxies", &[]);
         (0..NODES).for_each(|number| self.kill_agent(number));
+        let asked = |node: &Node| node.asked.load(Ordering::SeqCst);
+        let before: Vec<usize> = self.nodes.values().map(asked).collect();
+        wait_for("four more probes of every proxy", || {
+            assert_eq!(self.out(), Some(Vec::new()), "no node leaves with its agent");
+            let probed = |(node, before): (&Node, &usize)| asked(node) >= before + 4;
+            self.nodes.values().zip(&before).all(probed).then_some(())
+        });
         self.nodes[&0].set_healthy(false);
         self.wait_for_rotation("the leaving of the node whose proxy is ill", &[0]);
         let broken = self.tally.get(&self.tally.broken);
