@@ -78,8 +78,12 @@ impl Estate {
         }
         if !policy.network_name.is_empty() && !policy.subnet_name.is_empty() {
             let id = policy.subnet_id(&policy.subnet_name);
+            // Whether its machines have a way out is not known: routes may lead anywhere.
+            let routes =
+                policy.network_id(&policy.network_group, "routeTables", &policy.network_name);
             resources.push(json!({"id": id.as_str(), "properties": {
-                "addressPrefixes": ["10.0.0.0/8", "fd00::/16"]}}));
+                "addressPrefixes": ["10.0.0.0/8", "fd00::/16"],
+                "routeTable": {"id": routes.as_str()}}}));
         }
         if !policy.security_group_name.is_empty() {
             resources.push(json!({"id": policy.security_group_id().as_str(),
