@@ -183,12 +183,15 @@ impl Read {
         self.under_way = under_way.map(|under_way| UnderWay { early: true, ..under_way });
     }
 
-    /// What was read before this process could write is read anew, if it was read at all.
+    /// What was read before this process could write is read anew, if it was read at all: at once,
+    /// unless reads have failed. How long a standby waits for the end of another process's
+    /// operation, or for budget, does not hold up a leader.
     pub fn take_over(&mut self) {
         let known = self.is_awaited() || self.is_known();
         self.disregard();
         let stale = if known { Staleness::Stale } else { Staleness::Fresh };
         let Self { under_way, retry, trouble, .. } = std::mem::take(self);
+        let retry = if retry.failures() == 0 { Retry::default() } else { retry };
         let rest = Self::default();
         *self = Self { under_way, retry, trouble, stale, ..rest };
     }
@@ -295,16 +298,19 @@ mod tests {
         assert_eq!(read.urgency(), Some(Urgency::Normal));
     }
 
-    #[test]
-    fn a_read_that_failed_is_tried_again_and_not_before() {
-        let mut read = Read::default();
-        let failure = Failure {
+    fn failure() -> Failure<'static> {
+        Failure {
             kind: ObstacleKind::Unreadable,
             operation: "GET load balancers".to_owned(),
             code: "500",
             message: "on order",
-        };
-        assert_eq!(read.fail(failure, None, 0), 1_000);
+        }
+    }
+
+    #[test]
+    fn a_read_that_failed_is_tried_again_and_not_before() {
+        let mut read = Read::default();
+        assert_eq!(read.fail(failure(), None, 0), 1_000);
         assert!(!read.is_free(999) && !read.grow_old(60_000, 999));
         assert!(read.is_free(1_000) && read.grow_old(60_000, 1_000));
         assert_eq!(read.urgency(), Some(Urgency::Normal));
@@ -323,6 +329,20 @@ mod tests {
         read.end(2);
         read.take_over();
         assert!(!read.is_known() && read.is_awaited());
+    }
+
+    /// A standby has seen that another process's operation is running.
+    #[test]
+    fn a_leader_waits_for_what_has_failed_and_for_no_other_pause_of_a_standby() {
+        let mut read = Read::default();
+        read.end(0);
+        read.follow(0);
+        assert!(!read.is_free(500));
+        read.take_over();
+        assert!(read.is_free(500) && read.is_awaited());
+        read.fail(failure(), None, 500);
+        read.take_over();
+        assert!(!read.is_free(1_000) && read.is_free(1_500));
     }
 
     #[test]
