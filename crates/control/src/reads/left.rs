@@ -13,7 +13,9 @@
 //! - What a process believed before its term decides nothing in it. What becomes of Services that
 //!   it saw go while it stood by is decided after the barrier of the term, on lists of the term.
 //! - Any other name is forgotten once lists are certain to show what was written for the Service:
-//!   each was read when an operation that began before the Service went had had its time.
+//!   each was read when an operation that began before the Service went had had its time. A list
+//!   that Azure refuses to show, of a resource group that only Services name, is not waited for:
+//!   one tenant's mistake would have all names kept.
 //! - A name that is noted stays noted until it is forgotten, or a Service has it again. Then it
 //!   leaves the ledger before anything is written for that Service: a process whose watch lags
 //!   would take the Service for gone.
@@ -244,17 +246,22 @@ impl Left {
         self.nameless.iter().filter(|(_, name)| name.source != Source::Before)
     }
 
-    /// A time such that lists show all that was written for Services that went before it: all lists
-    /// were read long enough after. `None` where no list was read since the last look.
+    /// Whether it knows of no Service that is gone.
+    pub fn is_empty(&self) -> bool {
+        self.nameless.is_empty() && self.undecided.is_empty()
+    }
+
+    /// A time such that lists show all that was written for Services that went before it: all but
+    /// those that are refused were read long enough after. `None` where no list was read since the
+    /// last look.
     pub fn certain_ms(
         &mut self,
         store: &BTreeMap<Need, Read>,
+        refused: &BTreeSet<Need>,
         oldest_sent_ms: Option<u64>,
     ) -> Option<u64> {
-        if self.nameless.is_empty() && self.undecided.is_empty() {
-            return None;
-        }
-        let lists = store.iter().filter(|(need, _)| bears_names(need));
+        let is_awaited = |need: &Need| bears_names(need) && !refused.contains(need);
+        let lists = store.iter().filter(|(need, _)| is_awaited(need));
         // A list that was not read is older than any other.
         let oldest_ms = lists.map(|(_, read)| read.read_ms()).min().flatten();
         let oldest_ms = oldest_ms.filter(|at| *at > self.looked_ms)?;
@@ -359,6 +366,20 @@ mod tests {
         left.note(&Gone::default(), &names(&["a1"]));
         assert_eq!(wanted(&mut left), "1970-01-01T00:00:00Z a1\n");
         assert!(!left.is_in_doubt());
+    }
+
+    #[test]
+    fn a_list_that_azure_refuses_to_show_keeps_no_name() {
+        let mut left = Left::default();
+        left.leave(Arc::from("a1"), 0);
+        let far = Need::PublicIps(model::Group::new("far"));
+        let unread = [Need::Balancers, far.clone()].map(|need| (need, Read::default()));
+        let mut store = BTreeMap::from(unread);
+        let late_ms = 2 * UNFOLLOWED_MS;
+        store.get_mut(&Need::Balancers).expect("it is there").end(late_ms);
+        assert_eq!(left.certain_ms(&store, &BTreeSet::new(), None), None);
+        let certain_ms = left.certain_ms(&store, &BTreeSet::from([far]), None);
+        assert_eq!(certain_ms, Some(late_ms - UNFOLLOWED_MS - LIST_LAG_MS));
     }
 
     #[test]

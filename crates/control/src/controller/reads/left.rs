@@ -4,7 +4,7 @@
 use crate::controller::Controller;
 use crate::term::TakeoverBarrier;
 use model::kubernetes::Service;
-use model::world::Kind;
+use model::world::{Fact, Kind, Need};
 use observe::apply::matters;
 use plan::own::borne;
 use std::collections::BTreeSet;
@@ -143,10 +143,23 @@ impl Controller {
         lacks || unknown || left.is_in_doubt()
     }
 
+    /// Lists of resource groups that only Services name, and that Azure refuses to show.
+    fn refused_lists(&self) -> BTreeSet<Need> {
+        let is_refused = |need: &&Need| {
+            let answered = self.world.azure.answered(need);
+            self.named_group(need).is_some() && matches!(answered, Fact::Unreadable(_))
+        };
+        self.reads.store.keys().filter(is_refused).cloned().collect()
+    }
+
     /// Forgets names that nothing bears. Another look is due when all lists were read again.
     pub(crate) fn forget_names(&mut self) {
+        if self.reads.left.is_empty() {
+            return;
+        }
         let sent = self.lanes.all.values().filter_map(|lane| Some(lane.work.as_ref()?.sent_ms));
-        let certain_ms = self.reads.left.certain_ms(&self.reads.store, sent.min());
+        let refused = self.refused_lists();
+        let certain_ms = self.reads.left.certain_ms(&self.reads.store, &refused, sent.min());
         let Some(certain_ms) = certain_ms else { return };
         let old = self.reads.left.left_before(certain_ms);
         if old.is_empty() {
