@@ -20,8 +20,9 @@ pub(crate) const GONE: &str = "gone";
 /// What the ledger has beside the destinations, for the next process.
 ///
 /// # Guarantees
-/// A note is written by itself, after what is due of the destinations: no write of theirs waits for
-/// it.
+/// A note is written by itself, after what is due of the destinations. One that a write in Azure
+/// waits for takes turns with them, or it would wait for as long as Services come. No write of
+/// destinations waits for a note that has failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notes {
     /// Drift that is left.
@@ -68,6 +69,8 @@ pub(crate) struct LedgerLane {
     pub noting: Gone,
     /// Notes that failed: no write of destinations waits for them.
     pub notes: Failed,
+    /// The last call that succeeded was a write of destinations.
+    pub wrote: bool,
 }
 
 /// Calls of one kind that failed in a row. A read that succeeds between two writes that fail is no
@@ -114,7 +117,8 @@ impl LedgerLane {
     pub fn rest(&mut self, call: &LedgerCall, now_ms: u64) {
         let Self { mut writes, noted, notes, .. } = std::mem::take(self);
         (self.read_ms, self.noted) = (Some(now_ms), noted);
-        if !matches!(call, LedgerCall::Write(_)) {
+        self.wrote = matches!(call, LedgerCall::Write(_));
+        if !self.wrote {
             writes.retry.resume();
             self.writes = writes;
         }

@@ -88,9 +88,11 @@ impl Controller {
             _ if self.kubernetes.ledger.is_old(self.options.check_interval_ms, now_ms) => {
                 LedgerCall::Read
             }
-            Some(write) => LedgerCall::Write(write),
-            None => {
-                self.kubernetes.ledger.writes.forget();
+            Some(write) if !self.is_turn_of_note() => LedgerCall::Write(write),
+            write => {
+                if write.is_none() {
+                    self.kubernetes.ledger.writes.forget();
+                }
                 let Some(notes) = self.due_notes().filter(|_| leads) else {
                     self.kubernetes.ledger.notes.forget();
                     return;
@@ -111,6 +113,16 @@ impl Controller {
         let id = self.calls.begin(Caller::Ledger(call));
         self.kubernetes.ledger.call = Some(id);
         self.calls.effects.push(Effect::Kubernetes { call: id, request });
+    }
+
+    /// Whether a note goes before a write of destinations: a write in Azure waits for the note, it
+    /// has not failed, and destinations were written last.
+    fn is_turn_of_note(&self) -> bool {
+        let lane = &self.kubernetes.ledger;
+        lane.wrote
+            && lane.notes.retry.failures() == 0
+            && self.due_notes().is_some()
+            && !self.wait_for_notes().is_empty()
     }
 
     /// What a write takes out counts as out from when it is sent: until it is read again, nothing
@@ -302,6 +314,7 @@ mod tests {
     use crate::retry::SOON_MS;
     use fixture::policy;
     use model::ledger::Destinations;
+    use model::plan::{Action, Change};
     use observe::kubernetes::{LEDGER_DESTINATIONS, LEDGER_PLANNED_ON};
     use plan_drift::Kept;
     use serde_json::json;
@@ -451,6 +464,41 @@ mod tests {
         controller.step([Event::KubernetesWritten { call, answer }], 1);
         assert_eq!(controller.kubernetes.ledger.noted.drift, kept);
         assert_eq!(controller.kubernetes.ledger.call, None, "nothing is written");
+    }
+
+    /// Services come all the time: destinations are written one after the other.
+    #[test]
+    fn a_note_that_a_write_waits_for_takes_turns_with_destinations() {
+        let (mut controller, kept) = leaving();
+        let write = LedgerWrite {
+            revision: Some("7".into()),
+            planned_on: None,
+            destinations: Destinations::new(),
+            adopted: [].into(),
+        };
+        let write = Arc::new(write);
+        let sent = |controller: &mut Controller| {
+            controller.planning.plan.ledger = Some(Arc::clone(&write));
+            controller.go_on_with_ledger(1);
+            let id = controller.kubernetes.ledger.call.expect("a call is due");
+            let caller = controller.calls.callers.get(&id).map(|call| call.caller.clone());
+            let Some(Caller::Ledger(call)) = caller else { panic!("a call about the ledger") };
+            let noted = matches!(call, LedgerCall::Note(_)).then(|| kept.encode());
+            controller.heard_of_ledger(id, &call, shown(noted.as_deref()), 1);
+            matches!(call, LedgerCall::Note(_))
+        };
+        assert!(![0, 1].map(|_| sent(&mut controller)).contains(&true), "nothing waits for it");
+        let uid = ServiceUid::new("uid-1");
+        controller.reads.left.retake(uid.clone());
+        let change = Change {
+            target: policy().balancer_id("kubernetes"),
+            action: Action::DeleteChild,
+            guard: None,
+            causes: BTreeSet::from([uid]),
+            waits: Vec::new(),
+        };
+        controller.planning.plan.changes = vec![Arc::new(change)];
+        assert_eq!([0, 1].map(|_| sent(&mut controller)), [true, false]);
     }
 
     /// Whether the note was carried out is seen in the ledger.
