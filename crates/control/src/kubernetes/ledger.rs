@@ -22,7 +22,7 @@ pub(crate) const GONE: &str = "gone";
 /// # Guarantees
 /// A note is written by itself, after what is due of the destinations. One that a write in Azure
 /// waits for takes turns with them, or it would wait for as long as Services come. No write of
-/// destinations waits for a note that has failed.
+/// destinations waits for the time at which a note that has failed is attempted again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notes {
     /// Drift that is left.
@@ -67,7 +67,7 @@ pub(crate) struct LedgerLane {
     pub noted: Notes,
     /// Names of Services in a note that was sent, until it is known whether the ledger has them.
     pub noting: Gone,
-    /// Notes that failed: no write of destinations waits for them.
+    /// Notes that failed: their pauses are their own.
     pub notes: Failed,
     /// The last call that succeeded was a write of destinations.
     pub wrote: bool,

@@ -115,12 +115,12 @@ impl Controller {
         self.calls.effects.push(Effect::Kubernetes { call: id, request });
     }
 
-    /// Whether a note goes before a write of destinations: a write in Azure waits for the note, it
-    /// has not failed, and destinations were written last.
+    /// Whether a note goes before a write of destinations: a write in Azure waits for the note, no
+    /// failure puts it off, and destinations were written last.
     fn is_turn_of_note(&self) -> bool {
         let lane = &self.kubernetes.ledger;
         lane.wrote
-            && lane.notes.retry.failures() == 0
+            && !lane.notes.retry.is_put_off()
             && self.due_notes().is_some()
             && !self.wait_for_notes().is_empty()
     }
