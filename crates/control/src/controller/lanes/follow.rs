@@ -278,7 +278,7 @@ impl Controller {
         let Some(lane) = self.lanes.all.get_mut(id) else { return now_ms };
         lane.turned_away += 1;
         if lane.turned_away <= STALE {
-            return now_ms;
+            return now_ms + error.retry_after_ms.unwrap_or(0);
         }
         lane.note(Failure::of_write(&work.change.action, id, error), &work.change.causes, now_ms);
         now_ms + backoff::after(lane.turned_away, error.retry_after_ms)
