@@ -224,6 +224,31 @@ def address_of(place, name):
     return found[0].get("ip")
 
 
+def contest(place, address):
+    """A Service of another namespace lists an address: the ledger notes who has it, until it goes."""
+    space, ledger = "/api/v1/namespaces/other", "/api/v1/namespaces/kube-system/configmaps/ballast-ledger"
+    slices = "/apis/discovery.k8s.io/v1/namespaces/other/endpointslices"
+    rival = web(2)
+    rival["metadata"]["name"] = "rival"
+    del rival["spec"]["selector"]
+    place.kubernetes("POST", "/api/v1/namespaces", {
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    place.kubernetes("POST", f"{space}/services", rival)
+    place.kubernetes("POST", slices, {
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": "rival", "labels": {"kubernetes.io/service-name": "rival"}},
+        "endpoints": [{"addresses": [address], "nodeName": "vmss000000",
+                       "conditions": {"ready": True}}],
+        "ports": [{"name": "", "port": 8080, "protocol": "TCP"}]})
+    wait_for("the note of who has the address", lambda: place.there(ledger) and (
+        place.kubernetes("GET", ledger)["data"].get("contested") == f"{address} default\n"))
+    place.kubernetes("DELETE", f"{slices}/rival")
+    place.kubernetes("DELETE", f"{space}/services/rival")
+    wait_for("the end of rival", lambda: not place.there(f"{space}/services/rival"))
+    wait_for("the end of the note", lambda: (
+        "contested" not in place.kubernetes("GET", ledger)["data"]))
+
+
 def scenario(place, container):
     """Services, and pods behind and beside them, come and go."""
     space = "/api/v1/namespaces/default"
@@ -243,6 +268,7 @@ def scenario(place, container):
         one["type"] == GATE and one["status"] == "True"
         for one in place.kubernetes("GET", f"{space}/pods/gated")["status"]["conditions"]))
     if container:
+        contest(place, "10.244.0.20")
         path = f"{space}/pods/egress"
         wait_for("the pod's finalizer",
                  lambda: place.kubernetes("GET", path)["metadata"].get("finalizers"))

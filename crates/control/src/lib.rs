@@ -15,6 +15,7 @@ pub mod request;
 
 mod calls;
 mod clock;
+mod contested;
 mod controller;
 mod drift;
 mod gone;

@@ -18,7 +18,7 @@ use joined::joined;
 use model::azure::{
     AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, Provisioning, PublicIp,
 };
-use model::ledger::{Ledger, LedgerWrite};
+use model::ledger::{Extent, Ledger, LedgerWrite};
 use model::plan::{Action, Change, KubernetesWrite, Resource};
 use model::report::Wait;
 use model::world::{Azure, Fact};
@@ -125,7 +125,7 @@ pub fn follow(world: &World, policy: &Policy) -> (Forecast, World) {
             path.write(write);
             moved = true;
         }
-        moved |= path.record(plan.ledger.as_deref());
+        moved |= path.record(plan.ledger.as_deref(), &forecast.last);
         forecast.writes.extend(plan.writes);
         if !moved && !path.wait() {
             break;
@@ -160,7 +160,7 @@ pub fn settle(world: World, policy: &Policy) -> (World, Report) {
             path.write(write);
             moved = true;
         }
-        moved |= path.record(plan.ledger.as_deref());
+        moved |= path.record(plan.ledger.as_deref(), &last);
         if !moved && !path.elapse() {
             break;
         }
@@ -242,12 +242,16 @@ impl Path {
         Self { placeholders: last_placeholder(&world), world, network: policy.network() }
     }
 
-    /// Writes the ledger. Whether there was anything to write.
-    fn record(&mut self, write: Option<&LedgerWrite>) -> bool {
-        let Some(write) = write else { return false };
+    /// Writes the ledger, and notes in it who has contested addresses. Whether there was anything
+    /// to write.
+    fn record(&mut self, write: Option<&LedgerWrite>, report: &Report) -> bool {
+        let news = self.world.holders != report.holders;
+        self.world.holders.clone_from(&report.holders);
+        let Some(write) = write else { return news };
         let known = self.world.kubernetes.ledger.known();
         self.world.kubernetes.ledger = Fact::Known(Arc::new(Ledger {
             revision: Some(Arc::from("placeholder")),
+            extent: Extent::Whole,
             planned_on: write.planned_on.clone(),
             destinations: write.destinations.clone(),
             tags: known.map(|ledger| ledger.tags.clone()).unwrap_or_default(),

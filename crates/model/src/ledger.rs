@@ -36,13 +36,15 @@ use std::sync::Arc;
 /// in this one.
 const CONFIG_MAP_BYTES: usize = (1 << 20) - 1_024;
 /// Bytes that all notes have together.
-const NOTE_BYTES: usize = 100_000;
+const NOTE_BYTES: usize = DRIFT_BYTES + GONE_BYTES + TAG_BYTES + CONTESTED_BYTES;
 /// Most bytes of the note of drift that is left.
 pub const DRIFT_BYTES: usize = 60_000;
 /// Most bytes of the note of Services that went without being released.
 pub const GONE_BYTES: usize = 20_000;
 /// Most bytes of the note of tags that annotations have set.
-pub const TAG_BYTES: usize = NOTE_BYTES - DRIFT_BYTES - GONE_BYTES;
+pub const TAG_BYTES: usize = 20_000;
+/// Most bytes of the note of addresses that EndpointSlices of several namespaces list.
+pub const CONTESTED_BYTES: usize = 8_000;
 /// Most bytes of the destinations.
 pub const DESTINATION_BYTES: usize = CONFIG_MAP_BYTES - NOTE_BYTES;
 
@@ -151,11 +153,24 @@ fn place(ip: &ResourceId) -> Arc<str> {
     Arc::from(format!("{group}/{}", ip.name()).to_lowercase())
 }
 
+/// What a ConfigMap is that holds the ledger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum Extent {
+    /// It has the destinations.
+    #[default]
+    Whole,
+    /// It was made for a note, where nothing is opened: which destinations are open was never
+    /// recorded.
+    NotesAlone,
+}
+
 /// The ledger as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Ledger {
     /// `metadata.resourceVersion`; `None` where there is no ConfigMap.
     pub revision: Option<Arc<str>>,
+    /// What there is of it.
+    pub extent: Extent,
     /// ETag of the security group when an address was last recorded. While the group has this
     /// ETag a write that opens what is recorded may still be on its way.
     pub planned_on: Option<Etag>,
@@ -179,11 +194,11 @@ pub struct LedgerWrite {
 }
 
 impl Ledger {
-    /// Whether there is no ConfigMap: at the first start, or after somebody has deleted it. What is
-    /// open is then ours if it is an address of this cluster.
+    /// Whether no destination was ever recorded: at the first start, or after the ConfigMap was
+    /// deleted. What is open is then ours if it is an address of this cluster.
     #[must_use]
     pub fn is_absent(&self) -> bool {
-        self.revision.is_none()
+        self.revision.is_none() || self.extent == Extent::NotesAlone
     }
 
     /// Whether what leads to an address is not this cluster's.

@@ -266,7 +266,7 @@ pub struct World {
     /// UIDs of Pods that have waited for our readiness gate for the time allowed.
     pub overdue: BTreeSet<Arc<str>>,
     /// Addresses of Pods that EndpointSlices of several namespaces list, with the namespace that
-    /// the last plan gave each to: it keeps it, whether its Pod is ready or not.
+    /// has each, as the ledger notes it: it keeps it, whether its Pod is ready or not.
     pub holders: BTreeMap<IpAddr, Arc<str>>,
 }
 

@@ -352,8 +352,8 @@ impl Controller {
         let (plan, report) = self.planning.planner.plan(&self.world, &self.policy);
         self.observers.counts.plans += 1;
         let before = std::mem::replace(&mut self.planning.plan, plan).changes;
-        self.world.holders.clone_from(&report.holders);
         self.planning.report = report;
+        self.follow_holders();
         self.look_for_drift(&before, now_ms);
         self.follow_tags();
         self.budget.queue.follow(&before, &self.planning.plan.changes, &self.lanes.all);

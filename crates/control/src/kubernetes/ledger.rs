@@ -1,21 +1,28 @@
 //! Calls about the ledger ([`model::ledger`]): one at a time, and how they look.
 
+use crate::contested::Contested;
 use crate::effect::{CallId, KubernetesCall};
 use crate::gone::Gone;
 use crate::retry::Retry;
 use crate::trouble::{Failure, Trouble};
 use model::ServiceName;
 use model::ledger::{LedgerWrite, SetTags, encode};
-use observe::kubernetes::{LEDGER_DESTINATIONS, LEDGER_PLANNED_ON, LEDGER_TAGS};
+use observe::kubernetes::{
+    LEDGER_DESTINATIONS, LEDGER_NOTES_ALONE, LEDGER_PLANNED_ON, LEDGER_TAGS,
+};
 use plan_drift::Kept;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The key of the drift that is left.
 pub(crate) const DRIFT: &str = "drift";
 /// The key of the Services that went without being released.
 pub(crate) const GONE: &str = "gone";
+/// The key of the addresses that several namespaces list.
+pub(crate) const CONTESTED: &str = "contested";
+/// What no plan waits for is noted again no sooner than so long after a note.
+pub(crate) const PACE_MS: u64 = 5_000;
 
 /// What the ledger has beside the destinations, for the next process.
 ///
@@ -31,6 +38,8 @@ pub(crate) struct Notes {
     pub gone: Gone,
     /// Tags that annotations have set.
     pub tags: SetTags,
+    /// Addresses that several namespaces list, with the one that has each.
+    pub contested: Contested,
 }
 
 impl Notes {
@@ -41,14 +50,19 @@ impl Notes {
             drift: text(DRIFT).map(Kept::read).unwrap_or_default(),
             gone: text(GONE).map(Gone::read).unwrap_or_default(),
             tags: text(LEDGER_TAGS).map(SetTags::decode).unwrap_or_default(),
+            contested: text(CONTESTED).map(Contested::read).unwrap_or_default(),
         }
     }
 
-    /// As the ConfigMap's data: a note with nothing in it is taken out.
-    fn data(&self) -> Value {
-        let filled = |text: String| Some(text).filter(|text| !text.is_empty());
-        json!({ DRIFT: filled(self.drift.encode()), GONE: filled(self.gone.encode()),
-            LEDGER_TAGS: filled(self.tags.encode()) })
+    /// As the ConfigMap's data, by key; `None` where there is nothing in a note.
+    fn data(&self) -> BTreeMap<&'static str, Option<String>> {
+        let all = [
+            (DRIFT, self.drift.encode()),
+            (GONE, self.gone.encode()),
+            (LEDGER_TAGS, self.tags.encode()),
+            (CONTESTED, self.contested.encode()),
+        ];
+        all.map(|(key, text)| (key, Some(text).filter(|text| !text.is_empty()))).into()
     }
 }
 
@@ -71,6 +85,8 @@ pub(crate) struct LedgerLane {
     pub notes: Failed,
     /// The last call that succeeded was a write of destinations.
     pub wrote: bool,
+    /// What no plan waits for is not noted before: there was a note a moment ago.
+    pub paced_ms: Option<u64>,
 }
 
 /// Calls of one kind that failed in a row. A read that succeeds between two writes that fail is no
@@ -115,15 +131,16 @@ impl LedgerLane {
     /// A call succeeded. How often writes have failed is kept until one succeeds, or none is due;
     /// so it is with notes. What the ledger has stays known.
     pub fn rest(&mut self, call: &LedgerCall, now_ms: u64) {
-        let Self { mut writes, noted, notes, .. } = std::mem::take(self);
-        (self.read_ms, self.noted) = (Some(now_ms), noted);
+        let Self { mut writes, noted, notes, paced_ms, .. } = std::mem::take(self);
+        (self.read_ms, self.noted, self.paced_ms) = (Some(now_ms), noted, paced_ms);
         self.wrote = matches!(call, LedgerCall::Write(_));
         if !self.wrote {
             writes.retry.resume();
             self.writes = writes;
         }
-        if !matches!(call, LedgerCall::Note(_)) {
-            self.notes = notes;
+        match call {
+            LedgerCall::Note(_) => self.paced_ms = Some(now_ms + PACE_MS),
+            LedgerCall::Read | LedgerCall::Write(_) => self.notes = notes,
         }
     }
 
@@ -133,7 +150,7 @@ impl LedgerLane {
             return None;
         }
         let read_ms = self.read_ms.map(|at| at + interval_ms);
-        let note_ms = self.notes.retry.next_ms();
+        let note_ms = self.notes.retry.next_ms().into_iter().chain(self.paced_ms);
         self.next_ms().or_else(|| read_ms.into_iter().chain(note_ms).min())
     }
 
@@ -145,6 +162,7 @@ impl LedgerLane {
     /// Waits that are over are waited no longer.
     pub fn pass(&mut self, now_ms: u64) {
         self.quiet_until_ms = self.quiet_until_ms.filter(|at| *at > now_ms);
+        self.paced_ms = self.paced_ms.filter(|at| *at > now_ms);
         for failed in [&mut self.reads, &mut self.writes, &mut self.notes] {
             failed.retry.pass(now_ms);
         }
@@ -198,22 +216,33 @@ pub(crate) fn request(
     revision: Option<&str>,
     call: &LedgerCall,
 ) -> KubernetesCall {
-    let all = format!("/api/v1/namespaces/{}/configmaps", name.namespace);
-    let one = format!("{all}/{}", name.name);
     let write = match call {
-        LedgerCall::Read => return get(one),
-        LedgerCall::Note(notes) => return note(one, revision, notes),
+        LedgerCall::Read => return get(format!("{}/{}", all_of(name), name.name)),
+        LedgerCall::Note(notes) => {
+            let mut data = notes.data();
+            if revision.is_none() {
+                data.insert(LEDGER_NOTES_ALONE, Some("true".to_owned()));
+                data.retain(|_, text| text.is_some());
+            }
+            return write_of(name, revision, json!(data));
+        }
         LedgerCall::Write(write) => write,
     };
     let etag = write.planned_on.as_ref().map_or("", |etag| etag.as_str());
     let data = json!({ LEDGER_DESTINATIONS: encode(&write.destinations),
         LEDGER_PLANNED_ON: etag });
-    match &write.revision {
+    write_of(name, write.revision.as_deref(), data)
+}
+
+/// A write of these data: of the ConfigMap with this revision, or of a new one.
+fn write_of(name: &ServiceName, revision: Option<&str>, data: Value) -> KubernetesCall {
+    let all = all_of(name);
+    match revision {
         Some(revision) => KubernetesCall {
             method: "PATCH",
-            path: one,
+            path: format!("{all}/{}", name.name),
             content_type: "application/merge-patch+json",
-            body: json!({ "metadata": { "resourceVersion": &**revision }, "data": data }),
+            body: json!({ "metadata": { "resourceVersion": revision }, "data": data }),
         },
         None => KubernetesCall {
             method: "POST",
@@ -226,13 +255,9 @@ pub(crate) fn request(
     }
 }
 
-fn note(path: String, revision: Option<&str>, notes: &Notes) -> KubernetesCall {
-    KubernetesCall {
-        method: "PATCH",
-        path,
-        content_type: "application/merge-patch+json",
-        body: json!({ "metadata": { "resourceVersion": revision }, "data": notes.data() }),
-    }
+/// The path of all ConfigMaps beside one.
+fn all_of(name: &ServiceName) -> String {
+    format!("/api/v1/namespaces/{}/configmaps", name.namespace)
 }
 
 fn get(path: String) -> KubernetesCall {

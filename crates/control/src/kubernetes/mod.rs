@@ -4,6 +4,7 @@ pub mod gates;
 pub(crate) mod ledger;
 pub(crate) mod objects;
 
+use crate::contested::Contested;
 use gates::Gates;
 use ledger::LedgerLane;
 use model::ServiceUid;
@@ -22,6 +23,8 @@ pub(crate) struct Kubernetes {
     pub ledger: LedgerLane,
     /// Tags that annotations have set, or are about to: what the ledger is to have of them.
     pub tags: SetTags,
+    /// Contested addresses, as the ledger is to have them.
+    pub contested: Contested,
     /// UIDs of Pods that could not be given our finalizer.
     pub waived: BTreeSet<Arc<str>>,
     pub gates: Gates,

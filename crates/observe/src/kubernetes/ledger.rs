@@ -1,6 +1,6 @@
 //! The ledger's ConfigMap.
 
-use model::ledger::{Destinations, SetTags, decode};
+use model::ledger::{Destinations, Extent, SetTags, decode};
 use model::{Etag, Ledger};
 use serde_json::Value;
 use std::sync::Arc;
@@ -11,6 +11,8 @@ pub const DESTINATIONS: &str = "destinations";
 pub const PLANNED_ON: &str = "securityGroupEtag";
 /// The key with the tags that annotations have set.
 pub const TAGS: &str = "tags";
+/// The key of one that was made for a note, and has no destinations until some are recorded.
+pub const NOTES_ALONE: &str = "notesAlone";
 
 /// Reads the ledger.
 ///
@@ -21,12 +23,16 @@ pub fn ledger_from_value(value: &Value) -> Result<Ledger, String> {
     let revision = text("/metadata/resourceVersion").filter(|revision| !revision.is_empty());
     let revision = revision.ok_or("metadata.resourceVersion is missing")?;
     let data = |key: &str| value.get("data").and_then(|data| data.get(key)?.as_str());
-    let missing = || format!("data.{DESTINATIONS} is missing");
-    let destinations: Destinations = decode(data(DESTINATIONS).ok_or_else(missing)?)
-        .map_err(|why| format!("data.{DESTINATIONS}: {why}"))?;
+    let (destinations, extent) = match data(DESTINATIONS) {
+        Some(text) => {
+            (decode(text).map_err(|why| format!("data.{DESTINATIONS}: {why}"))?, Extent::Whole)
+        }
+        None if data(NOTES_ALONE).is_some() => (Destinations::new(), Extent::NotesAlone),
+        None => return Err(format!("data.{DESTINATIONS} is missing")),
+    };
     let planned_on = data(PLANNED_ON).filter(|etag| !etag.is_empty()).map(Etag::new);
     let tags = data(TAGS).map(SetTags::decode).unwrap_or_default();
-    Ok(Ledger { revision: Some(Arc::from(revision)), planned_on, destinations, tags })
+    Ok(Ledger { revision: Some(Arc::from(revision)), extent, planned_on, destinations, tags })
 }
 
 #[cfg(test)]
@@ -48,7 +54,14 @@ mod tests {
             "tags": "{\"rg/web\": [\"team\"]}"}}));
         assert!(!noted.expect("it is one").tags.is_empty());
         let empty = read(json!({"metadata": metadata, "data": {"destinations": ""}}));
-        assert_eq!(empty.expect("it is one").destinations.len(), 0);
+        let empty = empty.expect("it is one");
+        assert_eq!((empty.destinations.len(), empty.is_absent()), (0, false));
+        // Made for a note: what is open was never recorded, and then it was.
+        let notes = read(json!({"metadata": metadata, "data": {"notesAlone": "true"}}));
+        assert!(notes.expect("it is one").is_absent());
+        let both = json!({"notesAlone": "true", "destinations": ""});
+        let both = read(json!({"metadata": metadata, "data": both}));
+        assert!(!both.expect("it is one").is_absent());
         for (odd, why) in [
             (json!({}), "metadata.resourceVersion is missing"),
             (json!({"metadata": metadata}), "data.destinations is missing"),

@@ -11,8 +11,8 @@ mod service;
 mod slice;
 
 pub use ledger::{
-    DESTINATIONS as LEDGER_DESTINATIONS, PLANNED_ON as LEDGER_PLANNED_ON, TAGS as LEDGER_TAGS,
-    ledger_from_value,
+    DESTINATIONS as LEDGER_DESTINATIONS, NOTES_ALONE as LEDGER_NOTES_ALONE,
+    PLANNED_ON as LEDGER_PLANNED_ON, TAGS as LEDGER_TAGS, ledger_from_value,
 };
 pub use node::{node, node_from_value};
 pub use pod::{gated_pod, gated_pod_from_value, pod, pod_from_value};

@@ -109,6 +109,40 @@ fn slices_of_another_namespace_reach_no_service_and_no_pod() {
     assert!(table(&lab).contains_key(&(location(3), pod_ip(1))), "{:?}", table(&lab));
 }
 
+/// The other namespace's Service is the older one: while the Pod is not ready nothing but the
+/// ledger says whose its address is.
+#[test]
+fn a_restart_gives_an_address_to_no_other_namespace() {
+    let mut lab = container_laboratory(4);
+    create_namespaces(&mut lab, &["evil"]);
+    create(&mut lab, strange_web());
+    create(&mut lab, web(0));
+    set_slice(&mut lab, &web_name(0), 0, ready(&[(1, 0)]));
+    rest(&mut lab);
+    let ledger = ObjectRef::new("configmaps", "kube-system", "ballast-ledger");
+    assert!(lab.kubernetes.get(ledger).is_err(), "it is not needed");
+    strange_slice(&mut lab, "taking", label(&web_name(9)), json!([]), ready(&[(1, 3)]));
+    rest(&mut lab);
+    let held = |lab: &Laboratory| -> Vec<String> {
+        let rows = table(lab).into_keys().filter(|(_, address)| *address == pod_ip(1));
+        rows.map(|(location, _)| location).collect()
+    };
+    assert_eq!(held(&lab), [location(0)]);
+    let noted = lab.kubernetes.get(ledger).expect("it is made")["data"]["contested"].clone();
+    assert_eq!(noted, json!(format!("{} default\n", pod_ip(1))));
+    let mut pods = ready(&[(1, 0)]);
+    pods[0]["conditions"]["ready"] = json!(false);
+    set_slice(&mut lab, &web_name(0), 0, pods);
+    rest(&mut lab);
+    assert_eq!(held(&lab), Vec::<String>::new());
+    lab.restart();
+    rest(&mut lab);
+    assert_eq!(held(&lab), Vec::<String>::new());
+    set_slice(&mut lab, &web_name(0), 0, ready(&[(1, 0)]));
+    rest(&mut lab);
+    assert_eq!(held(&lab), [location(0)]);
+}
+
 /// Service number `index` of a namespace.
 fn service_in(namespace: &str, index: u32) -> Value {
     let mut service = service(index);

@@ -58,7 +58,7 @@ impl Controller {
     /// When the ledger is looked at again though nothing happens.
     pub(crate) fn wake_ledger_ms(&self) -> Option<u64> {
         let interval_ms = self.options.check_interval_ms;
-        self.kubernetes.ledger.wake_ms(interval_ms).filter(|_| self.has_ledger())
+        self.kubernetes.ledger.wake_ms(interval_ms).filter(|_| self.uses_ledger())
     }
 
     /// Forgets what was read and sent under another lease: until the ledger is read nothing is
@@ -68,6 +68,7 @@ impl Controller {
         let lane = &mut self.kubernetes.ledger;
         (lane.call, lane.read_ms) = (None, None);
         self.world.kubernetes.ledger = Fact::Unknown;
+        self.world.holders.clear();
         // What has been taken off since may be another client's tag by now.
         self.kubernetes.tags = SetTags::default();
         for name in self.reads.left.doubt() {
@@ -79,7 +80,7 @@ impl Controller {
     pub(crate) fn go_on_with_ledger(&mut self, now_ms: u64) {
         let lane = &mut self.kubernetes.ledger;
         lane.pass(now_ms);
-        if lane.call.is_some() || lane.next_ms().is_some() || !self.has_ledger() {
+        if lane.call.is_some() || lane.next_ms().is_some() || !self.uses_ledger() {
             return;
         }
         let leads = self.term.is_held();
@@ -145,13 +146,21 @@ impl Controller {
     /// The notes as they are to be, where the ledger has them otherwise. Notes that change nothing
     /// are none: the API server keeps the revision of what is written as it stands.
     fn due_notes(&self) -> Option<Notes> {
-        self.world.kubernetes.ledger.known().filter(|ledger| !ledger.is_absent())?;
+        let ledger = self.world.kubernetes.ledger.known()?;
         let noted = &self.kubernetes.ledger.noted;
-        let drift = self.drift.kept().unwrap_or(&noted.drift);
-        let gone = self.reads.left.wanted().unwrap_or(&noted.gone);
-        let tags = &self.kubernetes.tags;
+        // What the plan of a security group relies on is noted beside destinations.
+        let whole = !ledger.is_absent();
+        let drift = self.drift.kept().filter(|_| whole).unwrap_or(&noted.drift);
+        let gone = self.reads.left.wanted().filter(|_| whole).unwrap_or(&noted.gone);
+        let tags = if whole { &self.kubernetes.tags } else { &noted.tags };
+        let contested = self.due_holders(noted);
         let due = *drift != noted.drift || *gone != noted.gone || *tags != noted.tags;
-        due.then(|| Notes { drift: drift.clone(), gone: gone.clone(), tags: tags.clone() })
+        (due || contested.is_some()).then(|| Notes {
+            drift: drift.clone(),
+            gone: gone.clone(),
+            tags: tags.clone(),
+            contested: contested.unwrap_or(&noted.contested).clone(),
+        })
     }
 
     fn ledger_request(&self, call: &LedgerCall) -> KubernetesCall {
@@ -212,6 +221,7 @@ impl Controller {
     fn take_ledger(&mut self, body: &Value, now_ms: u64) {
         self.kubernetes.ledger.noted = Notes::read(body.get("data"));
         self.retake_noted();
+        self.recall_holders();
         self.reads.left.stir();
         let held = &mut self.world.kubernetes.ledger;
         let read = match ledger_from_value(body) {

@@ -2,6 +2,7 @@
 
 mod drains;
 mod gates;
+mod holders;
 mod ledger;
 mod moves;
 mod objects;

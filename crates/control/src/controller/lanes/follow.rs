@@ -339,7 +339,7 @@ impl Controller {
         self.lanes.all.values().all(|l| l.work.is_none() && !l.retry.is_put_off())
             && self.kubernetes.objects.values().all(|o| o.call.is_none())
             && self.planning.plan.is_empty()
-            && (self.kubernetes.ledger.is_idle() || !self.has_ledger())
+            && (self.kubernetes.ledger.is_idle() || !self.uses_ledger())
             && self.world.holds.is_empty()
             && self.planning.report.needs.is_empty()
             && !self.is_reading()
@@ -347,6 +347,7 @@ impl Controller {
             && self.wake_moves_ms().is_none()
             && (self.world.inherited.is_empty() || self.nothing_waits_for_lists())
             && !self.owes_names()
+            && !self.owes_holders()
     }
 
     /// The change that is carried out under a correlation id.

@@ -198,8 +198,9 @@ impl DiffTracker {
         self.take_slices(world, &moved, gated, &shift.turned, doubted);
         moved.names.extend(self.judge_egress(world, &policy.tenancy.egress));
         self.take_pods(world, &moved);
+        self.gap.dirty.extend(self.tenancy.take_recorded(&world.holders));
         for address in std::mem::take(&mut self.gap.dirty) {
-            self.compare(address, world);
+            self.compare(address);
         }
     }
 
@@ -213,8 +214,14 @@ impl DiffTracker {
         self.gap.departing.keys().copied()
     }
 
-    /// What is to be done about an address, one edit a location.
+    /// What may be done about an address, one edit a location.
     pub fn edits(&self, address: IpAddr) -> Vec<Edit> {
+        let waits = self.tenancy.awaits_record(address);
+        if waits { Vec::new() } else { self.edits_to_come(address) }
+    }
+
+    /// What is to be done about an address.
+    fn edits_to_come(&self, address: IpAddr) -> Vec<Edit> {
         let home = self.home(address);
         let mut edits = Vec::new();
         let mut at_home = false;
@@ -303,10 +310,10 @@ impl DiffTracker {
         self.claims(address).filter(at).map(|claim| Arc::clone(self.sources.owner(claim.source)))
     }
 
-    fn compare(&mut self, address: IpAddr, world: &World) {
+    fn compare(&mut self, address: IpAddr) {
         self.sides.forget_bare(address);
-        self.judge(address, world);
-        let edits = self.edits(address);
+        self.judge(address);
+        let edits = self.edits_to_come(address);
         if edits.is_empty() {
             self.gap.difference.remove(&address);
         } else {

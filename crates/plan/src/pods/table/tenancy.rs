@@ -7,16 +7,18 @@
 //!
 //! # Guarantees
 //! - A Pod that is watched has its own address.
-//! - Otherwise the first holder keeps the address and its node: the namespace that the last plan
-//!   gave it to, else the one for whose Service the gateway's table lists it, else the one of the
+//! - Otherwise the first holder keeps the address and its node: the namespace that is recorded to
+//!   have it, else the one for whose Service the gateway's table lists it, else the one of the
 //!   Service with the lowest UID.
+//! - Until its holder is recorded, a contested address stays in the table as it is: a process that
+//!   begins then finds the same, and one that has not read yet who has it gives it to nobody.
 //! - The holder keeps it while a slice of its Services lists the address on a node that is known,
 //!   whether the endpoint is ready or not. After that it is free.
 //! - Addresses of nodes are shared: all Pods in a node's network have them. They stay at the node.
 
-use super::DiffTracker;
 use super::claims::Claim;
 use super::homes::Homes;
+use super::{DiffTracker, changed};
 use crate::ask::additional::AZURE;
 use crate::ask::rules::{
     GATEWAY_ADDRESS_TAKEN, GATEWAY_FOREIGN_POD, GATEWAY_INVALID_ADDRESS, GATEWAY_NO_NODE,
@@ -25,7 +27,7 @@ use crate::ask::rules::{
 use crate::own::pod_names;
 use model::kubernetes::{Endpoint, EndpointSlice, Readiness, Target};
 use model::report::Finding;
-use model::{Family, ServiceName, World};
+use model::{Family, ServiceName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
@@ -39,6 +41,8 @@ const ENDPOINTS: &str = "endpoints";
 struct Contest {
     /// The namespace that has it.
     holder: Arc<str>,
+    /// Whether a process that begins now finds the same holder, whatever the table lists.
+    certain: bool,
     /// Gateway services of the others.
     losers: BTreeSet<Arc<str>>,
 }
@@ -67,6 +71,8 @@ struct Refused {
 #[derive(Debug, Default)]
 pub(super) struct Tenancy {
     contests: BTreeMap<IpAddr, Contest>,
+    /// Holders as they are recorded.
+    recorded: BTreeMap<IpAddr, Arc<str>>,
     /// Addresses that gateway services do not get because another namespace has them.
     taken: BTreeMap<Arc<str>, BTreeSet<IpAddr>>,
     /// Endpoints that do not count, by gateway service and slice.
@@ -116,6 +122,20 @@ impl Tenancy {
     /// The namespace that alone has an address, where several list it.
     pub fn holder(&self, address: IpAddr) -> Option<&Arc<str>> {
         self.contests.get(&address).map(|contest| &contest.holder)
+    }
+
+    /// Whether an address is contested, and it is not recorded yet who has it.
+    pub fn awaits_record(&self, address: IpAddr) -> bool {
+        self.contests.get(&address).is_some_and(|contest| !contest.certain)
+    }
+
+    /// Takes in which holders are recorded; gives the addresses of which something else is.
+    pub fn take_recorded(&mut self, recorded: &BTreeMap<IpAddr, Arc<str>>) -> Vec<IpAddr> {
+        let news = changed(&self.recorded, recorded, |a, b| a == b);
+        if !news.is_empty() {
+            self.recorded.clone_from(recorded);
+        }
+        news
     }
 
     /// Learns which endpoints of a slice do not count; none of one that is gone.
@@ -249,12 +269,12 @@ impl DiffTracker {
     }
 
     /// Finds out which namespace has an address.
-    pub(super) fn judge(&mut self, address: IpAddr, world: &World) {
-        let contest = self.contest(address, world);
+    pub(super) fn judge(&mut self, address: IpAddr) {
+        let contest = self.contest(address);
         self.tenancy.settle(address, contest);
     }
 
-    fn contest(&self, address: IpAddr, world: &World) -> Option<Contest> {
+    fn contest(&self, address: IpAddr) -> Option<Contest> {
         let claims = self.sides.claims(address);
         let of = |claim: &Claim| self.sources.namespace(claim.source);
         let first = of(claims.first()?);
@@ -268,8 +288,10 @@ impl DiffTracker {
         if rivals.is_empty() {
             rivals = claims.iter().collect();
         }
-        let recorded = world.holders.get(&address);
+        let recorded = self.tenancy.recorded.get(&address);
         let recorded = recorded.filter(|held| rivals.iter().any(|claim| of(claim) == *held));
+        let alone = |first: &&Claim| rivals.iter().all(|claim| of(claim) == of(first));
+        let certain = recorded.is_some() || rivals.first().is_some_and(alone);
         let lowest = |claims: &mut dyn Iterator<Item = &Claim>| {
             claims.min_by_key(|claim| self.sources.owner(claim.source)).map(of).cloned()
         };
@@ -283,7 +305,8 @@ impl DiffTracker {
         })?;
         let lost = claims.iter().filter(|claim| *of(claim) != holder);
         let losers = lost.map(|claim| Arc::clone(self.sources.owner(claim.source)));
-        Some(Contest { losers: losers.filter(|name| pod_names::is_uid(name)).collect(), holder })
+        let losers = losers.filter(|name| pod_names::is_uid(name)).collect();
+        Some(Contest { holder, certain, losers })
     }
 }
 

@@ -4,6 +4,7 @@ use super::stage::{Stage, gated, ip, labels_of, node_ip, pod, pod_ip, service, u
 use model::kubernetes::{Others, Service, Target};
 use model::report::{Severity, State};
 use model::{NodeName, ServiceName};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Service number `n` of another namespace.
@@ -119,12 +120,42 @@ fn who_has_an_address_keeps_it_and_its_node() {
     stage.slice("web-a", 1, &[(10, 1)]);
     stage.settle();
     assert_eq!(stage.table()[0], AT_HOME);
-    // A process that knows nothing of before goes by the table.
+    // Where no holder is recorded the table says who has it.
     stage.world.holders.clear();
     stage.planner = crate::Planner::default();
     stage.calls.clear();
     stage.settle();
     assert_eq!(stage.calls, Vec::<String>::new());
+}
+
+/// While its Pod is not ready the table does not say who has the address, and the Service with the
+/// lowest UID is another one.
+#[test]
+fn a_contested_address_stays_as_it_is_until_it_is_recorded_who_has_it() {
+    let mut stage = two_tenants();
+    stage.put(stranger(0));
+    strange_slice(&mut stage, "own-0", 0, &[(21, 2)]);
+    stage.settle();
+    assert!(stage.table().contains(&AT_HOME.to_owned()), "{:?}", stage.table());
+    let held: BTreeMap<_, Arc<str>> = BTreeMap::from([(pod_ip(10), Arc::from("default"))]);
+    strange_slice(&mut stage, "taking", 0, &[(10, 2)]);
+    stage.unready("web-a", 1, &[(10, 1)]);
+    let mut planner = crate::Planner::default();
+    let (plan, report) = planner.plan(&stage.world, &stage.policy);
+    assert_eq!((plan.changes, &report.holders), (Vec::new(), &held));
+    // It is recorded: the same planner takes it out, and so does a new one.
+    stage.world.holders = held.clone();
+    let (plan, _) = planner.plan(&stage.world, &stage.policy);
+    assert_eq!(plan.changes.len(), 1);
+    stage.settle();
+    assert!(!stage.table().iter().any(|row| row.contains(" 10.244.0.10 ")), "{:?}", stage.table());
+    stage.planner = crate::Planner::default();
+    let (plan, report) = stage.plan();
+    assert_eq!((plan.changes, report.holders), (Vec::new(), held));
+    // What is recorded is not read yet.
+    stage.world.holders.clear();
+    let (plan, _) = crate::Planner::default().plan(&stage.world, &stage.policy);
+    assert_eq!(plan.changes, Vec::new());
 }
 
 #[test]
