@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn a_list_that_azure_refuses_to_show_keeps_no_name() {
         let mut left = Left::default();
-        left.leave(Arc::from("a1"), 0);
+        left.leave(names(&["a1"]), 0);
         let far = Need::PublicIps(model::Group::new("far"));
         let unread = [Need::Balancers, far.clone()].map(|need| (need, Read::default()));
         let mut store = BTreeMap::from(unread);

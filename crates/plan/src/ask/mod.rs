@@ -95,7 +95,7 @@ pub struct PlacementIntent {
 
 /// What the reference of annotations calls `__auto__` in its table. It counts as that where no set
 /// is called so.
-pub(crate) const AUTO: &str = "auto";
+pub const AUTO: &str = "auto";
 
 /// `azure-load-balancer-mode`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -155,7 +155,7 @@ mod tests {
             collection: ForeignCollection::Outbound,
             frontends: Vec::new(),
             ports: None,
-            body: serde_json::Value::Null,
+            body: Default::default(),
         });
         assert_eq!(found(&ruled, &policy), Vec::<String>::new());
         let mut own = shut;

@@ -277,7 +277,7 @@ mod tests {
     fn without_a_ledger_a_process_relies_on_what_it_has_seen() {
         let mut controller = beside();
         controller.world.kubernetes.services.clear();
-        controller.world.kubernetes.ledger = model::world::Fact::Known(Arc::default());
+        controller.world.kubernetes.ledger = Fact::Known(Arc::default());
         controller.leave_names(borne::of(&service(&[])), 0);
         controller.follow_names(0);
         assert_eq!(controller.world.abandoned.len(), 3);
