@@ -71,9 +71,9 @@ pub enum Command {
     /// Retry at once the writes of a Service that Azure rejected
     Retry(hold::Args),
     /// Hand the BYO public IPs of a Service over to Ballast, which deletes them with their last
-    /// Service
+    /// Service; with --undo, take them back
     ///
-    /// Sets tags of the public IPs and writes nothing else. Needs the right to write public IPs in
+    /// Writes tags of the public IPs and nothing else. Needs the right to write public IPs in
     /// Azure.
     Adopt(adopt::Args),
     /// Open the console of the leader's Pod in a browser, through a port-forward

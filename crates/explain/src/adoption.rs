@@ -1,27 +1,40 @@
-//! A BYO public IP becomes the cluster's own: whether it can, and what that changes.
+//! A BYO public IP becomes the cluster's own, or one of the cluster's a BYO public IP: whether it
+//! can, and what that changes.
 //!
 //! # Guarantees
 //! - A Service hands over only public IPs that its own frontend stands on: never one that another
 //!   Service holds.
-//! - A public IP that carries an owner's tag, this cluster's or another's, stays as it is.
+//! - A public IP that carries another cluster's tag stays as it is.
+//! - A public IP is not taken back where its Service would be refused then.
 
 use crate::forecast::{Forecast, forecast};
 use model::azure::{Frontend, FrontendAddress, LoadBalancer, PublicIp};
 use model::kubernetes::{Deletion, Service};
 use model::plan::{Action, Change, Resource};
+use model::report::{Finding, ServiceReport};
 use model::world::Fact;
-use model::{Policy, ResourceId, ServiceName, ServiceUid, World};
+use model::{Policy, Report, ResourceId, ServiceName, ServiceUid, World};
 use plan::own::{Base, Own, Whose, public_ips, tags};
+use plan::plan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+/// Whose a public IP becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handover {
+    /// The cluster's: it is deleted with its last Service.
+    ToBallast,
+    /// The operator's: a BYO public IP, which is never deleted.
+    ToOperator,
+}
+
 /// What handing over comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adoption {
-    /// One PUT a public IP, which sets the tags.
+    /// One PUT a public IP, which writes the tags.
     pub changes: Vec<Change>,
-    /// The Services that use these public IPs: they go with the last of them.
+    /// The Services that use these public IPs.
     pub users: Vec<ServiceName>,
     /// What the controller writes once it has seen the tags.
     pub then: Forecast,
@@ -38,6 +51,10 @@ pub enum Refused {
     NoPublicIp,
     /// This public IP is the cluster's already.
     Adopted(Arc<str>),
+    /// This public IP is a BYO public IP already.
+    Byo(Arc<str>),
+    /// With a BYO public IP this Service would be refused, for this reason.
+    NotAllowed(ServiceName, String),
     /// This Service was first on the public IP.
     HeldBy(Arc<str>, ServiceName),
     /// The public IP is not in the resource group of the cloud config.
@@ -58,8 +75,14 @@ impl fmt::Display for Refused {
             Self::Adopted(ip) => {
                 write!(f, "public IP {ip} is Ballast's already, and is deleted with its Services")
             }
+            Self::Byo(ip) => {
+                write!(f, "public IP {ip} is a BYO public IP already, which Ballast never deletes")
+            }
+            Self::NotAllowed(service, why) => {
+                write!(f, "Service {service} would be refused afterwards ({why})")
+            }
             Self::HeldBy(ip, holder) => {
-                write!(f, "public IP {ip} is held by Service {holder}; adopt it with that Service")
+                write!(f, "public IP {ip} is held by Service {holder}; name that Service instead")
             }
             Self::OtherGroup(ip) => write!(
                 f,
@@ -73,7 +96,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// What it comes to that a Service hands its BYO public IPs over to the cluster.
+/// What it comes to that the public IPs of a Service are handed over.
 ///
 /// # Errors
 /// None of them can be handed over, or one of them cannot.
@@ -81,6 +104,7 @@ pub fn adoption(
     world: &World,
     policy: &Policy,
     service: &ServiceName,
+    handover: Handover,
 ) -> Result<Adoption, Refused> {
     let mut services = world.kubernetes.services.values();
     let service = services.find(|known| known.name == *service).ok_or(Refused::NoService)?;
@@ -89,31 +113,57 @@ pub fn adoption(
     }
     let (own, known) = (Own::new(world, policy), by_base(world));
     let mut users: BTreeSet<&ServiceName> = BTreeSet::new();
-    let (mut changes, mut adopted) = (Vec::new(), None);
+    let (mut changes, mut already) = (Vec::new(), None);
     for (id, on) in standing(world, &known) {
         if !on.iter().any(|user| user.uid == service.uid) {
             continue;
         }
         let Some(ip) = public_ips(world).find(|ip| ip.id == *id) else { continue };
         let name: Arc<str> = Arc::from(id.name());
-        match own.public_ip(ip) {
-            Whose::Ours => adopted = Some(name),
-            Whose::OtherName | Whose::Foreign => return Err(Refused::Foreign(name)),
-            Whose::Unmarked if on[0].uid != service.uid => {
+        match (handover, own.public_ip(ip)) {
+            (_, Whose::OtherName | Whose::Foreign) => return Err(Refused::Foreign(name)),
+            (Handover::ToBallast, Whose::Ours) => already = Some(Refused::Adopted(name)),
+            (Handover::ToOperator, Whose::Unmarked) => already = Some(Refused::Byo(name)),
+            _ if on[0].uid != service.uid => {
                 return Err(Refused::HeldBy(name, on[0].name.clone()));
             }
-            Whose::Unmarked if !id.is_in(&policy.group) => return Err(Refused::OtherGroup(name)),
-            Whose::Unmarked => {
+            (Handover::ToBallast, Whose::Unmarked) if !id.is_in(&policy.group) => {
+                return Err(Refused::OtherGroup(name));
+            }
+            (Handover::ToBallast | Handover::ToOperator, Whose::Unmarked | Whose::Ours) => {
                 users.extend(on.iter().map(|user| &user.name));
-                changes.push(tagged(ip, policy, &on, &service.uid));
+                changes.push(tagged(ip, policy, (&on, &service.uid), handover));
             }
         }
     }
     if changes.is_empty() {
-        return Err(adopted.map_or(Refused::NoPublicIp, Refused::Adopted));
+        return Err(already.unwrap_or(Refused::NoPublicIp));
     }
     let then = forecast(&after(world, &changes), policy);
+    if handover == Handover::ToOperator
+        && let Some((service, why)) = refused(&plan(world, policy).1, &then.report, &users)
+    {
+        return Err(Refused::NotAllowed(service, why));
+    }
     Ok(Adoption { changes, users: users.into_iter().cloned().collect(), then })
+}
+
+/// The first of these Services that is refused for another reason than before.
+fn refused(
+    before: &Report,
+    after: &Report,
+    users: &BTreeSet<&ServiceName>,
+) -> Option<(ServiceName, String)> {
+    let known = |uid: &ServiceUid, finding: &Finding| {
+        let before = before.services.get(uid);
+        before.is_some_and(|service| service.findings.iter().any(|f| f.rule == finding.rule))
+    };
+    let reason = |(uid, service): (&ServiceUid, &Arc<ServiceReport>)| {
+        let freezing = service.findings.iter().filter(|finding| finding.severity.freezes());
+        let mut new = freezing.filter(|finding| !known(uid, finding));
+        new.next().map(|finding| (service.name.clone(), finding.to_string()))
+    };
+    after.services.iter().filter(|(_, service)| users.contains(&service.name)).find_map(reason)
 }
 
 /// The Services by base name.
@@ -154,16 +204,24 @@ fn users<'w>(
     users
 }
 
-/// The public IP with the tags by which it is the cluster's.
-fn tagged(ip: &Arc<PublicIp>, policy: &Policy, on: &[&Service], cause: &ServiceUid) -> Change {
+/// The public IP with the tags that say whose it is.
+fn tagged(
+    ip: &Arc<PublicIp>,
+    policy: &Policy,
+    (on, cause): (&[&Service], &ServiceUid),
+    handover: Handover,
+) -> Change {
     let mut after = PublicIp::clone(ip);
     let names: Vec<String> = on.iter().map(|user| user.name.to_string()).collect();
-    tags::adopt(&mut after, policy, &names.join(","));
+    match handover {
+        Handover::ToBallast => tags::adopt(&mut after, policy, &names.join(",")),
+        Handover::ToOperator => tags::release(&mut after),
+    }
     let (before, after) = (Resource::PublicIp(Arc::clone(ip)), Resource::PublicIp(Arc::new(after)));
     Change::put(Some(before), after, BTreeSet::from([cause.clone()]), Vec::new())
 }
 
-/// The World in which the tags are set.
+/// The World in which the tags are written.
 fn after(world: &World, changes: &[Change]) -> World {
     let mut world = world.clone();
     for change in changes {
@@ -220,9 +278,46 @@ mod tests {
         PublicIp { tags: tags_of(&[("team", "net")]), ..ip }
     }
 
+    fn adopted(world: &World, service: &ServiceName) -> Result<Adoption, Refused> {
+        adoption(world, &policy(), service, Handover::ToBallast)
+    }
+
+    #[test]
+    fn a_public_ip_is_taken_back_with_tags_that_name_nobody() {
+        let ours = || {
+            let ip = byo();
+            let marks = public_ip("byo", None).tags.into_iter().flatten();
+            let all = ip.tags.clone().into_iter().flatten().chain(marks);
+            PublicIp { tags: Some(all.collect()), ..ip }
+        };
+        let back = |ip, policy: &Policy, service: &str| {
+            adoption(&estate(ip), policy, &name(service), Handover::ToOperator)
+        };
+        let found = back(ours(), &policy(), "web").expect("it can");
+        assert_eq!(found.users, [name("web"), name("web-2")]);
+        let [change] = found.changes.as_slice() else { panic!("{:?}", found.changes) };
+        assert!(change.guard.is_some(), "another client's edit is not overwritten");
+        let Action::Put { after: Resource::PublicIp(ip), .. } = &change.action else {
+            panic!("{change:?}")
+        };
+        let wanted = [("team", "net"), ("k8s-azure-service", ""), ("k8s-azure-cluster-name", "")];
+        assert_eq!(ip.tags, tags_of(&wanted));
+        let more = found.then.changes.iter().find(|change| change.target == ip.id);
+        assert_eq!(more, None, "no plan writes the tags again");
+        let name: Arc<str> = "byo".into();
+        assert_eq!(back(byo(), &policy(), "web"), Err(Refused::Byo(name.clone())));
+        let holder = ServiceName::new("default", "web");
+        assert_eq!(back(ours(), &policy(), "web-2"), Err(Refused::HeldBy(name, holder)));
+        let mut strict = policy();
+        strict.tenancy.public_ips = Some(Vec::new());
+        let refused = back(ours(), &strict, "web").expect_err("it is on no list").to_string();
+        assert!(refused.contains("would be refused afterwards"), "{refused}");
+        assert!(refused.contains("allowedBYOPublicIPs"), "{refused}");
+    }
+
     #[test]
     fn the_first_holder_hands_over_with_the_names_of_all_users() {
-        let found = adoption(&estate(byo()), &policy(), &name("web")).expect("it can");
+        let found = adopted(&estate(byo()), &name("web")).expect("it can");
         assert_eq!(found.users, [name("web"), name("web-2")]);
         let [change] = found.changes.as_slice() else { panic!("{:?}", found.changes) };
         assert!(change.guard.is_some(), "another client's edit is not overwritten");
@@ -242,7 +337,7 @@ mod tests {
     #[test]
     fn what_is_anothers_is_not_handed_over() {
         let refused = |ip: PublicIp, service: &str| {
-            adoption(&estate(ip), &policy(), &name(service)).expect_err("it cannot")
+            adopted(&estate(ip), &name(service)).expect_err("it cannot")
         };
         let ip: Arc<str> = "byo".into();
         assert_eq!(refused(byo(), "web-2"), Refused::HeldBy(ip.clone(), name("web")));
@@ -264,10 +359,10 @@ mod tests {
     fn a_service_without_a_public_ip_has_none_to_hand_over() {
         let mut world = estate(byo());
         world.azure.balancers = Fact::Known(BTreeMap::new());
-        assert_eq!(adoption(&world, &policy(), &name("web")), Err(Refused::NoPublicIp));
+        assert_eq!(adopted(&world, &name("web")), Err(Refused::NoPublicIp));
         let uid = service(&[]).uid;
         let web = world.kubernetes.services.get_mut(&uid).expect("it is there");
         Arc::make_mut(web).deletion = Deletion::Requested;
-        assert_eq!(adoption(&world, &policy(), &name("web")), Err(Refused::Deleted));
+        assert_eq!(adopted(&world, &name("web")), Err(Refused::Deleted));
     }
 }

@@ -13,7 +13,7 @@ use arm::path::{Contract, resource_path};
 use arm::{ArmError, Condition, Method, Operation, Request, Step, Target, body};
 use edge::arm::Sender;
 use edge::terminal::safe;
-use explain::adoption::{Refused, adoption};
+use explain::adoption::{Handover, Refused, adoption};
 use model::plan::{Action, Change};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -24,6 +24,9 @@ pub struct Args {
     /// The Service.
     #[command(flatten)]
     pub service: ServiceArgs,
+    /// Take public IPs back from Ballast: they become BYO public IPs, which it never deletes
+    #[arg(long)]
+    pub undo: bool,
     /// Show what would be written, and write nothing
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
@@ -53,11 +56,13 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let (controller, engine) = connect_and_read(&args.cluster, &args.config, &reading).await?;
     let (world, policy) = (controller.world(), controller.policy());
     let service = args.service.name(engine.client.default_namespace());
-    let found = adoption(world, policy, &service).map_err(|refused| {
+    let handover = if args.undo { Handover::ToOperator } else { Handover::ToBallast };
+    let found = adoption(world, policy, &service, handover).map_err(|refused| {
         let exit = if refused == Refused::NoService { Exit::Usage } else { Exit::Failed };
-        Failure::new(exit, format!("cannot adopt a public IP of Service {service}: {refused}"))
+        let verb = if args.undo { "take back" } else { "adopt" };
+        Failure::new(exit, format!("cannot {verb} a public IP of Service {service}: {refused}"))
     })?;
-    let document = AdoptionDocument::of(&found, world);
+    let document = AdoptionDocument::of(&found, world, handover);
     match args.output {
         Format::Json => output::print_json(&document)?,
         Format::Text => output::print(&render(&document, Paint::choose(color)))?,
@@ -65,7 +70,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     if args.dry_run {
         return Ok(Exit::Done);
     }
-    if !args.yes && !asked(found.changes.len())? {
+    if !args.yes && !asked(found.changes.len(), handover)? {
         return Err(Failure::new(Exit::Failed, "nothing was written: the answer was not \"yes\""));
     }
     // After the question: who answers takes a while.
@@ -84,9 +89,12 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn asked(count: usize) -> Result<bool, Failure> {
+fn asked(count: usize, handover: Handover) -> Result<bool, Failure> {
     let noun = if count == 1 { "this public IP" } else { "these public IPs" };
-    let question = format!("Hand {noun} over to Ballast? Only \"yes\" does");
+    let question = match handover {
+        Handover::ToBallast => format!("Hand {noun} over to Ballast? Only \"yes\" does"),
+        Handover::ToOperator => format!("Take {noun} back from Ballast? Only \"yes\" does"),
+    };
     confirm::is_yes(&question, "Read what --dry-run prints, then give --yes")
 }
 

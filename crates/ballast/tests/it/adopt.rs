@@ -1,4 +1,4 @@
-//! `ballast adopt`: a BYO public IP becomes Ballast's.
+//! `ballast adopt`: a BYO public IP becomes Ballast's; with `--undo` it is taken back.
 
 use crate::support::{Emulators, ballast, http, outcome, run, wait_for, wait_until_programmed};
 use serde_json::{Value, json};
@@ -109,6 +109,55 @@ fn a_pause_keeps_a_public_ip_from_being_handed_over() {
     // A user who may not read the Lease learns that.
     let (code, _, err) = through(&emulators.refusing(lease, 403));
     assert!(code == 0 && err.contains("`ballast pause --all` is not heeded"), "{code} {err}");
+}
+
+/// How many times public IPs were listed.
+fn lists(emulators: &Emulators) -> usize {
+    let (_, calls) = http(&emulators.azure, "GET", "/_/calls", None);
+    let calls = calls.as_array().cloned().unwrap_or_default();
+    let is_list = |call: &&Value| {
+        let path = call["path"].as_str().unwrap_or_default();
+        call["method"] == "GET" && path.ends_with("/publicIPAddresses")
+    };
+    calls.iter().filter(is_list).count()
+}
+
+#[test]
+fn an_operator_takes_a_public_ip_back_and_it_outlives_its_service() {
+    let emulators = Emulators::start();
+    let (controller, pages) = emulators.controller_with(&["--check-interval", "1"]);
+    emulators.serve("web");
+    wait_until_programmed(&pages);
+    let all = BYO.replace("/byo?", "?");
+    let found = || {
+        let list = http(&emulators.azure, "GET", &all, None).1["value"].clone();
+        let is_made =
+            |ip: &&Value| ip["name"].as_str().is_some_and(|n| n.starts_with("kubernetes-"));
+        list.as_array().unwrap().iter().find(is_made).cloned().unwrap()
+    };
+    let made = found();
+
+    let (code, out, err) = emulators.run(&["adopt", "web", "--undo", "--dry-run"]);
+    assert!(code == 0 && out.starts_with("~ change public IP kubernetes-"), "{out}{err}");
+    assert!(out.contains("Ballast never deletes kubernetes-"), "{out}");
+    assert_eq!(found()["tags"], made["tags"]);
+
+    let (code, out, err) = emulators.run(&["adopt", "web", "--undo", "--yes", "-o", "json"]);
+    assert!(code == 0 && err.contains("PUT publicIPAddresses/kubernetes-"), "{out}{err}");
+    let document: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(document["action"], "undo", "{out}");
+    let byo = json!({"k8s-azure-cluster-name": "", "k8s-azure-service": ""});
+    assert_eq!(found()["tags"], byo);
+    let (code, _, err) = emulators.run(&["adopt", "web", "--undo", "--yes"]);
+    assert!(code == 1 && err.contains("is a BYO public IP already"), "{code} {err}");
+    let before = lists(&emulators);
+    wait_for("the next check", || (lists(&emulators) > before + 1).then_some(()));
+    wait_until_programmed(&pages);
+    assert_eq!(found()["tags"], byo, "the controller takes it for no drift");
+
+    delete(&emulators, "web");
+    assert_eq!(found()["id"], made["id"]);
+    assert_eq!(controller.terminate(), 0);
 }
 
 #[test]

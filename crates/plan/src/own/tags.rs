@@ -105,9 +105,12 @@ fn is_mark(key: &str) -> bool {
 }
 
 /// Tags by which we know what is ours that a resource had and has not any more; none of one that
-/// carries another cluster's UID by now.
+/// carries another cluster's UID by now, nor of one that named no Service: a BYO public IP.
 pub fn lost<'a>(had: Option<&'a Tags>, there: Option<&Tags>) -> Vec<(&'a Arc<str>, &'a Arc<str>)> {
-    if cluster_uid(there).is_some() && cluster_uid(there) != cluster_uid(had) {
+    let names = |key| had.and_then(|had| ours(had, key)).is_some_and(|value| !value.is_empty());
+    let was_ours = names(SERVICE) || names(OWNER);
+    let moved = cluster_uid(there).is_some() && cluster_uid(there) != cluster_uid(had);
+    if !was_ours || moved {
         return Vec::new();
     }
     let had = had.into_iter().flatten().filter(|(key, _)| is_mark(key));
@@ -163,6 +166,17 @@ pub(crate) fn clear_dns_owner(ip: &mut PublicIp) {
 pub fn adopt(ip: &mut PublicIp, policy: &Policy, users: &str) {
     set_users(ip, users);
     set(ip.tags.get_or_insert_default(), CLUSTER, &policy.cluster);
+}
+
+/// Makes a public IP a BYO one. The marks stay without a value: for a controller that runs, marks
+/// that are missing are drift.
+pub fn release(ip: &mut PublicIp) {
+    let Some(tags) = &mut ip.tags else { return };
+    for key in [SERVICE, CLUSTER, DNS, UID] {
+        if ours(tags, key).is_some() {
+            set(tags, key, "");
+        }
+    }
 }
 
 /// Gives what older releases wrote its present keys: where `systemTags` are set the old ones go.

@@ -38,3 +38,31 @@ fn a_public_ip_is_deleted_with_its_service_once_its_tags_hand_it_over() {
         assert_eq!(left.is_none(), handed_over);
     }
 }
+
+/// `ballast adopt --undo`: the marks lose their values, also those of a public IP that Ballast made.
+/// The controller that runs writes nothing back, and neither does the one after it.
+#[test]
+fn a_public_ip_that_is_taken_back_outlives_its_service() {
+    let mut lab = laboratory(&json!({}));
+    lab.promises = Promises::NotJudged;
+    create(&mut lab, service(0));
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    let name = format!("publicIPAddresses/kubernetes-{}", base_of(&lab, "web-0000"));
+    let before = address(&lab);
+    let byo = json!({"k8s-azure-service": "", "k8s-azure-cluster-name": ""});
+    // Once the marks are read without values, the tags may go altogether.
+    for tags in [byo, json!({})] {
+        edit(&mut lab, &name, |body| body["tags"] = tags.clone());
+        lab.pass(INTERVAL_MS);
+        assert!(lab.settle(DAY_MS));
+        let mark = "k8s-azure-service";
+        assert_eq!(resource(&lab, &name)["tags"][mark], tags[mark]);
+        assert_eq!(address(&lab), before);
+    }
+    lab.restart();
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(address(&lab), before);
+    delete(&mut lab, "default", "web-0000");
+    assert!(lab.settle(DAY_MS));
+    assert!(lab.azure.resource(&network(&name)).is_some());
+}
