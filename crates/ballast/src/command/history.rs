@@ -3,7 +3,7 @@
 use super::service::{NAMESPACE, named};
 use crate::cluster::ClusterArgs;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::history::{HistoryDocument, file};
+use crate::history::{HistoryDocument, Wanted, file};
 use crate::lease::LeaseName;
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::remote::{self, Leader, LeaderArgs, Whom};
@@ -18,7 +18,8 @@ pub struct Args {
     #[arg(value_name = "[NAMESPACE/]NAME")]
     pub service: Option<String>,
     /// Namespace of the Service, where NAME has none [default: that of the kubeconfig's context
-    /// where the leader's Pod is asked, else `default`]
+    /// where the leader's Pod is asked, else `default`]; without NAME, show only the writes for
+    /// Services of this namespace
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
     /// Show only what happened within this time: 30s, 15m, 1h, 2d
@@ -88,11 +89,15 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
         Some(path) => (of_file(path)?, NAMESPACE.to_owned()),
         None => args.ask().await?,
     };
-    let namespace = args.namespace.as_ref().unwrap_or(&namespace);
-    let service = args.service.as_ref();
-    let service = service.map(|service| named(service, namespace).to_string());
+    let within = args.namespace.as_ref().unwrap_or(&namespace);
+    let service = args.service.as_ref().map(|service| named(service, within).to_string());
+    let wanted = match (&service, &args.namespace) {
+        (Some(service), _) => Wanted::Service(service),
+        (None, Some(namespace)) => Wanted::Namespace(namespace),
+        (None, None) => Wanted::Everything,
+    };
     let since_ms = args.since.map_or(0, |span| document.now_ms.saturating_sub(span));
-    document.narrow(service.as_deref(), since_ms);
+    document.narrow(wanted, since_ms);
     match args.output {
         Format::Json => output::print_json(&document)?,
         Format::Text => output::print(&render(&document, Paint::choose(color)))?,

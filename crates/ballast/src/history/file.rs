@@ -183,7 +183,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
 
     use super::*;
-    use crate::history::HistoryDocument;
+    use crate::history::{HistoryDocument, Wanted};
     use crate::output::Paint;
     use crate::render::history::render;
 
@@ -226,7 +226,7 @@ mod tests {
         let mut document = HistoryDocument { now_ms: 90_000, writes, ..HistoryDocument::default() };
         let text = render(&document, Paint::Plain);
         assert!(text.contains("outcome unknown") && !text.contains("under way"), "{text}");
-        document.narrow(None, 1_500);
+        document.narrow(Wanted::Everything, 1_500);
         assert_eq!(document.writes.len(), 1, "it is not within a later span");
     }
 

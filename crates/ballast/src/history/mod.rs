@@ -105,7 +105,8 @@ pub struct CauseEntry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldEntry>,
     /// The field manager that edited the Service last, from `metadata.managedFields`; several with
-    /// "or" between them where the API server does not note which of them was the last.
+    /// "or" between them where the API server does not note which of them was the last; absent
+    /// where it notes none, as for an edit that only takes fields away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager: Option<String>,
     /// When, as the API server wrote it.
@@ -326,6 +327,17 @@ impl Remembered {
     }
 }
 
+/// Of which Services a history is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    /// Of all, and of none in particular.
+    Everything,
+    /// Of those of a namespace.
+    Namespace(&'a str),
+    /// Of one, by namespace and name.
+    Service(&'a str),
+}
+
 impl HistoryDocument {
     /// Of what a controller remembers, after what was before it.
     #[must_use]
@@ -340,9 +352,15 @@ impl HistoryDocument {
         Self { now_ms, writes, drift }
     }
 
-    /// Only what is of one Service, and only what happened since a time.
-    pub fn narrow(&mut self, service: Option<&str>, since_ms: u64) {
-        let about = |names: &[String]| service.is_none_or(|s| names.iter().any(|n| n == s));
+    /// Only what concerns these Services, and only what happened since a time.
+    pub fn narrow(&mut self, wanted: Wanted<'_>, since_ms: u64) {
+        let about = |names: &[String]| match wanted {
+            Wanted::Everything => true,
+            Wanted::Service(service) => names.iter().any(|name| name == service),
+            Wanted::Namespace(namespace) => names.iter().any(|name| {
+                name.split_once('/').is_some_and(|(of_service, _)| of_service == namespace)
+            }),
+        };
         let end = |write: &WriteEntry| match write.outcome.as_str() {
             UNKNOWN => write.ended_ms.unwrap_or(write.sent_ms),
             _ => write.ended_ms.unwrap_or(u64::MAX),

@@ -140,7 +140,7 @@ fn cut_at(text: &str, letters: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::CauseEntry;
+    use crate::history::{CauseEntry, Wanted};
     use serde_json::json;
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         assert!(lines[3].starts_with("  because default/web was edited by kubectl-edit"));
         assert_eq!(lines[4], "  ~ rules[a].port: 80 → 443");
         assert_eq!(lines[5], "  and 2 more fields: -o json");
-        document.narrow(Some("default/other"), 0);
+        document.narrow(Wanted::Service("default/other"), 0);
         assert!(render(&document, Paint::Plain).starts_with("No write to Azure"));
     }
 }

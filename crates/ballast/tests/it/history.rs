@@ -67,6 +67,10 @@ fn a_write_is_told_with_the_edit_that_caused_it_and_outlives_a_restart() {
     // Another Service's history has none of it.
     let (_, out, _) = run(&["history", "default/other", "--server", &server]);
     assert!(out.contains("publicIPAddresses/") && !out.contains("kubectl-edit"), "{out}");
+    // A namespace alone is that of the Services whose writes are shown.
+    let of = |namespace: &str| run(&["history", "-n", namespace, "--server", &server]).1;
+    assert!(of("default").contains(id), "{}", of("default"));
+    assert!(of("shop").starts_with("No write to Azure"), "{}", of("shop"));
     assert_eq!(controller.terminate(), 0);
     let (code, _, err) = run(&["history", "--file", "/nowhere/history"]);
     assert!(code != 0 && err.contains("there is no such file"), "{err}");

@@ -58,7 +58,7 @@ pub struct Edit {
     pub seen_ms: u64,
     /// The fields that changed.
     pub fields: Vec<FieldChange>,
-    /// Who made it. The API server does not record who deletes.
+    /// Who made it. The API server records neither who deletes nor who only takes fields away.
     pub editors: Option<Arc<Editors>>,
 }
 
@@ -78,9 +78,11 @@ impl Causes {
         };
         let deleted = new.deletion == Deletion::Requested;
         let before = old.and_then(|old| old.editors.as_ref());
-        let editors = new.editors.as_ref().filter(|_| !deleted).map(|now| match before {
-            Some(before) => Arc::new(now.since(before)),
-            None => Arc::clone(now),
+        let editors = new.editors.as_ref().filter(|_| !deleted);
+        let editors = editors.and_then(|now| match before {
+            Some(before) if before == now && fields.iter().all(only_takes_away) => None,
+            Some(before) => Some(Arc::new(now.since(before))),
+            None => Some(Arc::clone(now)),
         });
         let edit = Edit { service: new.name.clone(), seen_ms: now_ms, fields, editors };
         let open = self.edits.entry(new.uid.clone()).or_default();
@@ -169,6 +171,21 @@ fn field(path: &str, old: Option<Value>, new: Option<Value>) -> FieldChange {
     FieldChange { path: path.to_owned(), old: text(old), new: text(new) }
 }
 
+/// Whether a field lost something and got nothing: managedFields has the managers of what is there.
+fn only_takes_away(field: &FieldChange) -> bool {
+    let value = |side: &Option<String>| -> Value {
+        side.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    };
+    match (value(&field.new), value(&field.old)) {
+        (Value::Null, _) => true,
+        (Value::Array(new), Value::Array(old)) => new.iter().all(|one| old.contains(one)),
+        (Value::Object(new), Value::Object(old)) => {
+            new.iter().all(|(key, value)| old.get(key) == Some(value))
+        }
+        _ => false,
+    }
+}
+
 /// Fields of a Service that its owner decides on and that differ.
 fn difference(old: &Service, new: &Service) -> Vec<FieldChange> {
     let mut fields = annotations(old, new);
@@ -246,4 +263,35 @@ fn port(port: &ServicePort) -> String {
     let node = port.node_port.map(|n| format!(", node port {n}")).unwrap_or_default();
     let app = port.app_protocol.as_ref().map(|p| format!(", {p}")).unwrap_or_default();
     format!("{name}{}/{} to {target}{node}{app}", port.port, port.protocol.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edited(annotations: &[(&str, &str)], manager: &str, time: &str) -> Service {
+        let editors = Editors { managers: vec![manager.into()], time: time.into() };
+        Service { editors: Some(Arc::new(editors)), ..fixture::service(annotations) }
+    }
+
+    /// Whom the history names for an edit.
+    fn named(old: &Service, new: &Service) -> Option<String> {
+        let mut causes = Causes::default();
+        causes.edited(Some(old), new, 0);
+        let edit = causes.edits[&new.uid].last().expect("an edit");
+        edit.editors.as_ref().map(ToString::to_string)
+    }
+
+    #[test]
+    fn an_edit_that_only_takes_away_is_not_its_predecessors() {
+        const KEY: &str = "azure-load-balancer-tcp-idle-timeout";
+        let before = edited(&[(KEY, "9")], "kubectl-edit", "2026-01-01T00:00:00Z");
+        // `kubectl annotate service web KEY-` leaves managedFields as they were.
+        let without = edited(&[], "kubectl-edit", "2026-01-01T00:00:00Z");
+        assert_eq!(named(&before, &without), None);
+        let within_a_second = edited(&[(KEY, "5")], "kubectl-edit", "2026-01-01T00:00:00Z");
+        assert_eq!(named(&before, &within_a_second).as_deref(), Some("kubectl-edit"));
+        let noted = edited(&[], "helm", "2026-01-01T00:00:05Z");
+        assert_eq!(named(&before, &noted).as_deref(), Some("helm"));
+    }
 }
