@@ -3,8 +3,8 @@
 
 use console::history::{Call, Entry, History, Kind, Limits, Outcome};
 use console::page::{
-    OverviewQuery, PlanQuery, ServiceView, Sort, TimelineQuery, TopologyQuery, Window, explained,
-    findings, overview, plan, service, timeline, topology,
+    FindingsQuery, OverviewQuery, PlanQuery, ServiceQuery, ServiceView, Sort, TimelineQuery,
+    TopologyQuery, Window, explained, findings, overview, plan, service, timeline, topology,
 };
 use console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
 use console::view::{Calls, DriftLine, Head, Snapshot};
@@ -240,10 +240,11 @@ fn some_calls(names: &[String]) -> Vec<Call> {
 fn pages(stage: &Stage) -> Vec<(&'static str, String)> {
     let Stage { head, world, snapshot, plan: coming, history, calls, .. } = stage;
     let line = &snapshot.services[0];
-    let view = ServiceView { line, world, plan: coming, history, calls };
+    let query = ServiceQuery::default();
+    let view = ServiceView { query, line, world, plan: coming, history, calls };
     let wanted = OverviewQuery { wanted: "default".to_owned(), ..OverviewQuery::default() };
     let write = TimelineQuery { write: "c7".to_owned(), ..TimelineQuery::default() };
-    let one = PlanQuery { id: BALANCER.to_owned(), page: 0 };
+    let one = PlanQuery { id: BALANCER.to_owned(), ..PlanQuery::default() };
     vec![
         ("overview", overview(head, snapshot, (Calls::default(), &[]), &wanted)),
         ("topology", topology(head, snapshot, world, &TopologyQuery::default())),
@@ -253,7 +254,7 @@ fn pages(stage: &Stage) -> Vec<(&'static str, String)> {
         ("plan of one", plan(head, coming, &one)),
         ("timeline", timeline(head, calls, &TimelineQuery::default())),
         ("one write", timeline(head, calls, &write)),
-        ("findings", findings(head, snapshot, 0)),
+        ("findings", findings(head, snapshot, &FindingsQuery::default())),
     ]
 }
 
@@ -358,14 +359,69 @@ fn what_is_cut_short_leads_to_the_whole() {
     assert!(one.contains("href=\"/services/default/s59\""), "{one}");
 }
 
+/// The last part of each list of a page, and what only that part shows.
+#[test]
+fn every_list_can_be_turned_to_its_end() {
+    let stage = stage(450, |n| format!("s{n:03}"));
+    let Stage { head, world, snapshot, plan: coming, history, calls, .. } = &stage;
+    let shows = |page: &str, parts: &[&str]| {
+        for part in parts {
+            assert!(page.contains(part), "no {part:?} in {page}");
+        }
+    };
+    let all = plan(head, coming, &PlanQuery::default());
+    shows(&all, &["1 to 100 of 450 Kubernetes writes", "href=\"/plan?writes=1\"", "445 more</a>"]);
+    let last = plan(head, coming, &PlanQuery { writes: 4, ..PlanQuery::default() });
+    shows(&last, &["401 to 450 of 450 Kubernetes writes"]);
+    let id = || BALANCER.to_owned();
+    let one = plan(head, coming, &PlanQuery { id: id(), ..PlanQuery::default() });
+    shows(&one, &["1 to 200 of 450 fields", "1 to 200 of 450 lines", "1 to 200 of 450 Services"]);
+    let query = PlanQuery { id: id(), page: 2, lines: 2, services: 2, ..PlanQuery::default() };
+    let parts = ["401 to 450 of 450 fields", "401 to 450 of 450 lines", "/services/default/s449"];
+    shows(&plan(head, coming, &query), &parts);
+    let query = ServiceQuery { writes: 6, entries: 1, ..ServiceQuery::default() };
+    let line = &snapshot.services[0];
+    let page = service(head, &ServiceView { query, line, world, plan: coming, history, calls });
+    // The history holds 50,000 names: 111 entries of 450 Services.
+    shows(&page, &["91 to 100 of 100 writes", "101 to 111 of 111 entries"]);
+    let query = TimelineQuery { write: "c99".to_owned(), ..TimelineQuery::default() };
+    shows(&timeline(head, calls, &query), &["s019 was edited by"]);
+}
+
+/// A call that holds up more Services than a finding names leads to all of them.
+#[test]
+fn a_call_leads_to_all_services_that_it_holds_up() {
+    let mut stage = stage(300, |n| format!("s{n:03}"));
+    stage.snapshot.obstacles = vec![Obstacle {
+        about: Subject::Cluster,
+        services: (0..300).map(uid).collect(),
+        kind: ObstacleKind::Rejected,
+        operation: "PUT loadBalancers/kubernetes".into(),
+        code: "ScopeLocked".into(),
+        message: "a lock".into(),
+        attempt: 3,
+        since_ms: NOW_MS - 9_000,
+        next_ms: None,
+    }];
+    // Behind a hundred refusals.
+    let last = FindingsQuery { page: 2, ..FindingsQuery::default() };
+    let page = findings(&stage.head, &stage.snapshot, &last);
+    let link = "<a href=\"/findings?call=PUT%20loadBalancers%2Fkubernetes\">277 more</a>";
+    assert!(page.contains(link), "{page}");
+    let query = FindingsQuery { call: "PUT loadBalancers/kubernetes".to_owned(), page: 1 };
+    let page = findings(&stage.head, &stage.snapshot, &query);
+    assert!(page.contains("201 to 300 of 300 Services"), "{page}");
+    assert!(page.contains("href=\"/services/default/s299\"") && page.contains("ScopeLocked"));
+}
+
 #[test]
 fn findings_are_counted_on_every_page() {
     let stage = stage(60, |n| format!("s{n:02}"));
     let head = Head { findings: stage.snapshot.findings(), ..stage.head };
-    let page = findings(&head, &stage.snapshot, 0);
+    let page = findings(&head, &stage.snapshot, &FindingsQuery::default());
     assert!(page.contains(">Findings (20)</a>"), "{page}");
     assert!(page.contains("20 findings: 20 refused."), "{page}");
-    let none = findings(&Head::default(), &Snapshot::default(), 0);
+    let none = findings(&Head::default(), &Snapshot::default(), &FindingsQuery::default());
     assert!(none.contains(">Findings</a>") && none.contains("Nothing is wrong."), "{none}");
 }
 
@@ -438,8 +494,14 @@ fn security_rules_and_nat_gateways_are_shown() {
     let all = pages(&stage);
     let page = |name: &str| &all.iter().find(|(known, _)| *known == name).unwrap().1;
     let service = page("service");
-    let order =
-        ["Security rules", "allow", "203.0.113.4/32 and 2 more", "8443", "&lt;script", "deny"];
+    let order = [
+        "Security rules",
+        "allow",
+        "203.0.113.4/32<details><summary>and 2 more</summary>203.0.113.5/32, 203.0.113.6/32",
+        "8443",
+        "&lt;script",
+        "deny",
+    ];
     let places: Vec<_> = order.map(|part| service.find(part)).into_iter().collect();
     assert!(places.iter().all(Option::is_some), "{places:?} in {service}");
     assert!(!service.contains("elsewhere"), "{service}");
@@ -493,7 +555,8 @@ fn a_write_shows_its_cause_its_difference_and_where_azure_shows_it() {
     assert!(one.contains("rules[s29].port") && one.contains("attempt 2"));
     let line = &stage.snapshot.services[0];
     let Stage { world, plan, history, calls, .. } = &stage;
-    let page = service(&stage.head, &ServiceView { line, world, plan, history, calls });
+    let query = ServiceQuery::default();
+    let page = service(&stage.head, &ServiceView { query, line, world, plan, history, calls });
     assert!(page.contains("Writes to Azure") && page.contains("30 fields changed"));
 }
 
@@ -566,7 +629,7 @@ fn no_page_says_that_all_is_well_while_something_stands_in_the_way() {
     let text = "PUT publicIPAddresses/a: rejected by Azure (ScopeLocked: a lock)";
     let head = Head { troubles: stage.snapshot.troubles(NOW_MS), ..stage.head };
     assert_eq!(head.troubles, [format!("{text}; attempt 3, next in 40 s; 1 Service is held up")]);
-    let page = findings(&head, &stage.snapshot, 0);
+    let page = findings(&head, &stage.snapshot, &FindingsQuery::default());
     assert!(page.contains(text) && !page.contains("Nothing is wrong."), "{page}");
     let held_up = PlanView { held_up: vec![text.to_owned()], ..PlanView::default() };
     let page = plan(&head, &held_up, &PlanQuery::default());

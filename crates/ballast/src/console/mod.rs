@@ -10,7 +10,8 @@ use crate::history::Past;
 use crate::shared::SharedController;
 use ::console::history::{History, Limits};
 use ::console::page::{
-    self, OverviewQuery, PlanQuery, ServiceView, Sort, TimelineQuery, TopologyQuery, Window,
+    self, FindingsQuery, OverviewQuery, PlanQuery, ServiceQuery, ServiceView, Sort, TimelineQuery,
+    TopologyQuery, Window,
 };
 use ::console::view::Head;
 use axum::Router;
@@ -163,7 +164,12 @@ fn asset(kind: &'static str, text: &'static str) -> Response {
 }
 
 fn page_number(asked: &BTreeMap<String, String>) -> usize {
-    asked.get("page").and_then(|p| p.parse().ok()).unwrap_or(0)
+    part(asked, "page")
+}
+
+/// Which part of a list is asked for, from 0.
+fn part(asked: &BTreeMap<String, String>, key: &str) -> usize {
+    asked.get(key).and_then(|p| p.parse().ok()).unwrap_or(0)
 }
 
 /// A short text of a query: nobody searches with more.
@@ -195,6 +201,9 @@ async fn topology(State(console): State<Console>, Query(asked): Asked) -> Respon
         pool: text(&asked, "pool"),
         frontend: text(&asked, "frontend"),
         page: page_number(&asked),
+        balancers: part(&asked, "balancers"),
+        gateways: part(&asked, "gateways"),
+        labels: part(&asked, "labels"),
     };
     let make = move |_: &Console, seen: &Arc<Seen>, head: &Head| {
         Some(page::topology(head, &seen.snapshot, &seen.world, &query))
@@ -205,15 +214,22 @@ async fn topology(State(console): State<Console>, Query(asked): Asked) -> Respon
 async fn service(
     State(console): State<Console>,
     Path((namespace, name)): Path<(String, String)>,
+    Query(asked): Asked,
 ) -> Response {
     let name = ServiceName::new(namespace, name);
+    let query = ServiceQuery {
+        backends: part(&asked, "backends"),
+        rules: part(&asked, "rules"),
+        writes: part(&asked, "writes"),
+        entries: part(&asked, "entries"),
+    };
     let make = move |console: &Console, seen: &Arc<Seen>, head: &Head| {
         let line = seen.snapshot.service(&name)?;
         let plan = console.kept.plan(seen);
         let history = lock(&console.history).clone();
         let calls = views::writes(seen, console.past.get());
         let (world, calls) = (&seen.world, calls.as_slice());
-        let view = ServiceView { line, world, plan: &plan, history: &history, calls };
+        let view = ServiceView { query, line, world, plan: &plan, history: &history, calls };
         Some(page::service(head, &view))
     };
     console.page(make).await
@@ -232,7 +248,13 @@ async fn explained(
 }
 
 async fn plan(State(console): State<Console>, Query(asked): Asked) -> Response {
-    let query = PlanQuery { id: text(&asked, "id"), page: page_number(&asked) };
+    let query = PlanQuery {
+        id: text(&asked, "id"),
+        page: page_number(&asked),
+        writes: part(&asked, "writes"),
+        lines: part(&asked, "lines"),
+        services: part(&asked, "services"),
+    };
     let make = move |console: &Console, seen: &Arc<Seen>, head: &Head| {
         Some(page::plan(head, &console.kept.plan(seen), &query))
     };
@@ -253,9 +275,9 @@ async fn timeline(State(console): State<Console>, Query(asked): Asked) -> Respon
 }
 
 async fn findings(State(console): State<Console>, Query(asked): Asked) -> Response {
-    let at = page_number(&asked);
+    let query = FindingsQuery { call: text(&asked, "call"), page: page_number(&asked) };
     let make = move |_: &Console, seen: &Arc<Seen>, head: &Head| {
-        Some(page::findings(head, &seen.snapshot, at))
+        Some(page::findings(head, &seen.snapshot, &query))
     };
     console.page(make).await
 }

@@ -1,13 +1,14 @@
 //! Which backends of a Service answer Azure's health probes.
 
-use super::parts::{self, cell, table};
+use super::parts::{self, Turn, cell, table, url_of_part};
 use crate::html::Html;
 use crate::span;
+use crate::topology::service_url;
 use crate::view::{Head, ServiceLine};
 use model::kubernetes::{Service, TrafficPolicy};
 use model::{Backend, ProbeState, ServiceBackends};
 
-/// Backends that are listed.
+/// Backends on a page.
 const SHOWN: usize = 100;
 
 /// How many are up, in a cell.
@@ -19,8 +20,14 @@ pub(super) fn brief(h: &mut Html, found: &ServiceBackends) {
     }
 }
 
-/// The part of a Service's page about them; nothing where they are not read.
-pub(super) fn section(h: &mut Html, head: &Head, line: &ServiceLine, service: Option<&Service>) {
+/// The part of a Service's page about them; nothing where they are not read. `page` is that of the
+/// list, from 0.
+pub(super) fn section(
+    h: &mut Html,
+    head: &Head,
+    (line, service): (&ServiceLine, Option<&Service>),
+    page: usize,
+) {
     let Some(found) = &line.backends else { return };
     h.tag("section", &[("aria-labelledby", "backends")], |h| {
         h.leaf("h2", &[("id", "backends")], "Backends");
@@ -36,12 +43,13 @@ pub(super) fn section(h: &mut Html, head: &Head, line: &ServiceLine, service: Op
             h.leaf("p", &[("class", "quiet")], text);
         }
         let ups = found.all.iter().filter(|backend| backend.state == ProbeState::Up);
-        let rows: Vec<&Backend> = found.ailing().chain(ups).take(SHOWN).collect();
+        let every: Vec<&Backend> = found.ailing().chain(ups).collect();
+        let url = url_of_part(&service_url(&line.name), &[], "backends");
+        let turn = Turn { url: &url, page, size: SHOWN, total: every.len(), noun: "backends" };
+        let rows = every.get(turn.range()).unwrap_or_default();
         let columns = ["Node", "Address", "Health probes", "For"];
         table(h, "Backends", &columns, rows, |h, backend| row(h, head, backend));
-        if all > SHOWN {
-            h.leaf("p", &[("class", "quiet")], &format!("and {} more", all - SHOWN));
-        }
+        turn.pager(h);
     });
 }
 

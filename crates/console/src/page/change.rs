@@ -6,10 +6,14 @@ use crate::html::{Html, grouped};
 use crate::plan_view::{ChangeView, FieldView, Verb, WriteView};
 use std::ops::Range;
 
-/// Lines of a whole resource that are shown.
-const BODY: usize = 200;
-/// Lines of one field's value that are shown.
+/// Lines of a whole resource on a page.
+pub(super) const BODY: usize = 200;
+/// Lines of one field's value in a list.
 const VALUE: usize = 60;
+/// Lines of one field's value where it stands alone.
+const LONG: usize = 1_000;
+/// Services that are named beside a change.
+pub(super) const FEW: usize = 5;
 
 fn sign(verb: Verb) -> (&'static str, &'static str) {
     match verb {
@@ -19,8 +23,8 @@ fn sign(verb: Verb) -> (&'static str, &'static str) {
     }
 }
 
-/// A resource, and some of the fields that differ.
-pub(super) fn change(h: &mut Html, change: &ChangeView, fields: Range<usize>) {
+/// A resource, and some of the fields that differ: in a list with a link to all of it.
+pub(super) fn change(h: &mut Html, change: &ChangeView, fields: Range<usize>, extent: Extent) {
     h.tag("article", &[("class", "change")], |h| {
         let (class, sign) = sign(change.verb);
         h.tag("h3", &[], |h| {
@@ -35,7 +39,7 @@ pub(super) fn change(h: &mut Html, change: &ChangeView, fields: Range<usize>) {
             if let Some(group) = &change.group {
                 h.text(&format!("in {group}"));
             }
-            owners(h, &change.services);
+            owners(h, change, extent);
         });
         if let Some(attempt) = change.attempt {
             let text = match attempt {
@@ -44,7 +48,7 @@ pub(super) fn change(h: &mut Html, change: &ChangeView, fields: Range<usize>) {
             };
             h.tag("p", &[], |h| parts::badge(h, "waiting", &text));
         }
-        if let Some(body) = &change.body {
+        if let (Some(body), Extent::Part) = (&change.body, extent) {
             h.tag("details", &[], |h| {
                 h.leaf("summary", &[], "The whole of it");
                 h.leaf("pre", &[("tabindex", "0")], &cut(body, BODY));
@@ -53,17 +57,33 @@ pub(super) fn change(h: &mut Html, change: &ChangeView, fields: Range<usize>) {
         let end = fields.end.min(change.fields.len());
         let shown = change.fields.get(fields.start.min(end)..end).unwrap_or_default();
         if !shown.is_empty() {
-            table(h, "Fields", &["Field", "Now", "Then"], shown, field);
+            table(h, "Fields", &["Field", "Now", "Then"], shown, |h, one| field(h, one, extent));
+        }
+        if extent == Extent::Whole {
+            return;
         }
         let left = change.fields.len() - end;
-        if left > 0 && fields.start == 0 {
+        let text = match left {
+            0 => "All of it".to_owned(),
+            _ => format!("{} more fields", grouped(left as u64)),
+        };
+        if left > 0 || is_cut(change, shown) {
             let url = url("/plan", &[("id", &change.id)]);
-            h.leaf("a", &[("href", &url)], &format!("{} more fields", grouped(left as u64)));
+            h.leaf("a", &[("href", &url)], &text);
         }
     });
 }
 
-/// A body that is longer than anybody reads on a page.
+/// Whether a list shows less than all of a resource or of these fields.
+fn is_cut(change: &ChangeView, shown: &[FieldView]) -> bool {
+    let is_long = |text: &Option<String>, most| {
+        text.as_deref().is_some_and(|text| text.lines().nth(most).is_some())
+    };
+    let fields = shown.iter().any(|f| is_long(&f.old, VALUE) || is_long(&f.new, VALUE));
+    fields || is_long(&change.body, BODY)
+}
+
+/// The first lines of a text, and how many there are more.
 fn cut(body: &str, lines: usize) -> String {
     let count = body.lines().count();
     if count <= lines {
@@ -73,23 +93,34 @@ fn cut(body: &str, lines: usize) -> String {
     format!("{}\n… and {} lines more", shown.join("\n"), count - lines)
 }
 
-fn owners(h: &mut Html, services: &[String]) {
-    const FEW: usize = 5;
+fn owners(h: &mut Html, change: &ChangeView, extent: Extent) {
+    let services = &change.services;
     for (at, name) in services.iter().take(FEW).enumerate() {
         h.text(if at == 0 { " for " } else { ", " });
         parts::printed_link(h, name);
     }
-    if services.len() > FEW {
-        h.text(&format!(" and {} more", grouped((services.len() - FEW) as u64)));
+    let more = services.len().saturating_sub(FEW);
+    if more == 0 {
+        return;
+    }
+    h.text(" and ");
+    let more = format!("{} more", grouped(more as u64));
+    match extent {
+        // They stand below.
+        Extent::Whole => h.leaf("a", &[("href", "#services")], &more),
+        Extent::Part => {
+            let url = format!("{}#services", url("/plan", &[("id", &change.id)]));
+            h.leaf("a", &[("href", &url)], &more);
+        }
     }
 }
 
-/// How much of a write's difference is shown.
+/// How much of a change or a write is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// The first fields, folded, with a link to all.
+    /// The first of each list, with a link to all.
     Part,
-    /// All that is remembered.
+    /// All that is known.
     Whole,
 }
 
@@ -139,23 +170,27 @@ fn brief(h: &mut Html, class: &'static str, value: Option<&str>, extent: Extent)
     match value {
         Some(text) if extent == Extent::Part && text.chars().count() > LETTERS => {
             let text: String = text.chars().take(LETTERS).collect();
-            side(h, class, Some(&format!("{text}…")));
+            side(h, class, Some(&format!("{text}…")), extent);
         }
-        value => side(h, class, value),
+        value => side(h, class, value, extent),
     }
 }
 
-fn field(h: &mut Html, field: &FieldView) {
+fn field(h: &mut Html, field: &FieldView, extent: Extent) {
     let path = field.path.strip_prefix("properties.").unwrap_or(&field.path);
     cell(h, "Field", |h| h.leaf("code", &[], path));
-    cell(h, "Now", |h| side(h, "old", field.old.as_deref()));
-    cell(h, "Then", |h| side(h, "new", field.new.as_deref()));
+    cell(h, "Now", |h| side(h, "old", field.old.as_deref(), extent));
+    cell(h, "Then", |h| side(h, "new", field.new.as_deref(), extent));
 }
 
-fn side(h: &mut Html, class: &'static str, value: Option<&str>) {
+fn side(h: &mut Html, class: &'static str, value: Option<&str>, extent: Extent) {
+    let lines = match extent {
+        Extent::Part => VALUE,
+        Extent::Whole => LONG,
+    };
     match value {
         None => h.text("–"),
-        Some(text) => h.leaf("pre", &[("class", class)], &cut(text.trim_end(), VALUE)),
+        Some(text) => h.leaf("pre", &[("class", class)], &cut(text.trim_end(), lines)),
     }
 }
 

@@ -9,18 +9,37 @@ use model::ServiceName;
 
 /// Findings on a page.
 const SIZE: usize = 50;
+/// Services on a page.
+const SERVICES: usize = 200;
+
+/// What the reader wants to see.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FindingsQuery {
+    /// All Services that this call holds up, as in `PUT loadBalancers/kubernetes`, in place of the
+    /// findings.
+    pub call: String,
+    /// Which page, from 0.
+    pub page: usize,
+}
 
 /// Whom a finding concerns.
 enum Whose<'a> {
     Whole,
-    Several(Vec<ServiceName>),
+    /// Those that a call holds up.
+    Several(Vec<ServiceName>, &'a str),
     Service(&'a ServiceName),
     Pod(&'a ServiceName),
 }
 
 /// The page.
 #[must_use]
-pub fn findings(head: &Head, snapshot: &Snapshot, page: usize) -> String {
+pub fn findings(head: &Head, snapshot: &Snapshot, query: &FindingsQuery) -> String {
+    if !query.call.is_empty()
+        && let Some((names, obstacle)) =
+            snapshot.held_up().find(|(_, obstacle)| *obstacle.operation == *query.call)
+    {
+        return held_up(head, (&names, &Fault::from(obstacle)), query);
+    }
     let whole = snapshot.whole.iter().map(|f| (Whose::Whole, f.clone()));
     let own = |f: &&Fault| f.is_own();
     let services = snapshot
@@ -31,7 +50,7 @@ pub fn findings(head: &Head, snapshot: &Snapshot, page: usize) -> String {
     let pods = pods.flat_map(|(name, all)| all.iter().map(|f| (Whose::Pod(name), f.clone())));
     let held_up = snapshot.held_up().map(|(names, obstacle)| match names.is_empty() {
         true => (Whose::Whole, Fault::from(obstacle)),
-        false => (Whose::Several(names), Fault::from(obstacle)),
+        false => (Whose::Several(names, &obstacle.operation), Fault::from(obstacle)),
     });
     let mut all: Vec<(Whose<'_>, Fault)> =
         held_up.chain(whole).chain(services).chain(pods).collect();
@@ -53,12 +72,15 @@ pub fn findings(head: &Head, snapshot: &Snapshot, page: usize) -> String {
         }
         h.leaf("p", &[("class", "lead")], &counts(&all));
         let url = url_of_page("/findings", &[]);
-        let turn = Turn { url: &url, page, size: SIZE, total: all.len(), noun: "findings" };
+        let (page, total) = (query.page, all.len());
+        let turn = Turn { url: &url, page, size: SIZE, total, noun: "findings" };
         for (whose, fault) in all.get(turn.range()).unwrap_or_default() {
             h.tag("article", &[("class", "finding")], |h| {
                 h.tag("h2", &[], |h| match whose {
                     Whose::Whole => h.text("Everything"),
-                    Whose::Several(names) => parts::names(h, names, None),
+                    Whose::Several(names, call) => {
+                        parts::names(h, names, &parts::url("/findings", &[("call", call)]));
+                    }
                     Whose::Service(name) => parts::service_link(h, name),
                     Whose::Pod(name) => h.text(&format!("Pod {name}")),
                 });
@@ -67,6 +89,20 @@ pub fn findings(head: &Head, snapshot: &Snapshot, page: usize) -> String {
         }
         turn.pager(h);
         drift(h, head, &snapshot.drift);
+    })
+}
+
+/// What a call that fails or is not answered holds up.
+fn held_up(head: &Head, (names, fault): (&[ServiceName], &Fault), query: &FindingsQuery) -> String {
+    frame(head, Place::Findings, "Held up", |h| {
+        h.leaf("h1", &[], "Held up by one call");
+        parts::fault(h, fault, head.now_ms);
+        let url = url_of_page("/findings", &[("call", &query.call)]);
+        let (page, total) = (query.page, names.len());
+        let turn = Turn { url: &url, page, size: SERVICES, total, noun: "Services" };
+        h.tag("p", &[], |h| parts::list(h, names.get(turn.range()).unwrap_or_default()));
+        turn.pager(h);
+        h.tag("p", &[], |h| h.leaf("a", &[("href", "/findings")], "All findings"));
     })
 }
 

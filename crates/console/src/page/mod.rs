@@ -12,10 +12,10 @@ mod timeline;
 mod topology;
 mod whole;
 
-pub use findings::findings;
+pub use findings::{FindingsQuery, findings};
 pub use overview::{OverviewQuery, Sort, overview};
 pub use plan::{PlanQuery, plan};
-pub use service::{ServiceView, explained, service};
+pub use service::{ServiceQuery, ServiceView, explained, service};
 pub use timeline::{TimelineQuery, Window, timeline};
 pub use topology::topology;
 pub use whole::TopologyQuery;

@@ -4,6 +4,7 @@ use super::parts::{self, Turn, cell, table, url, url_of_page};
 use super::{Place, backends, frame};
 use crate::html::{Html, grouped};
 use crate::span;
+use crate::topology::service_url;
 use crate::view::{Budget, Calls, Head, ServiceLine, Snapshot, matches, rank};
 use model::report::State;
 use std::cmp::Reverse;
@@ -272,7 +273,9 @@ fn row(h: &mut Html, service: &ServiceLine, probed: Probed, now_ms: u64) {
         Some((first, rest)) => cell(h, "Reason", |h| {
             h.leaf("span", &[("class", "why")], first);
             if !rest.is_empty() {
-                h.leaf("span", &[("class", "quiet")], &format!(" and {} more", rest.len()));
+                h.text(" ");
+                let text = format!("and {} more", rest.len());
+                h.leaf("a", &[("href", &service_url(&service.name))], &text);
             }
         }),
     }

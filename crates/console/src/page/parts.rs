@@ -81,7 +81,7 @@ pub(super) fn list(h: &mut Html, names: &[ServiceName]) {
 
 /// Names, the first few of them; the others are folded, and where there are too many for that
 /// `whole` leads to all of them.
-pub(super) fn names(h: &mut Html, names: &[ServiceName], whole: Option<&str>) {
+pub(super) fn names(h: &mut Html, names: &[ServiceName], whole: &str) {
     const FEW: usize = 3;
     const MANY: usize = 20;
     let (first, rest) = names.split_at(names.len().min(FEW));
@@ -97,13 +97,8 @@ pub(super) fn names(h: &mut Html, names: &[ServiceName], whole: Option<&str>) {
             return;
         }
         let more = format!("{} more", grouped(hidden.len() as u64));
-        match whole {
-            Some(url) => {
-                h.text(" and ");
-                h.leaf("a", &[("href", url)], &more);
-            }
-            None => h.text(&format!(" and {more}")),
-        }
+        h.text(" and ");
+        h.leaf("a", &[("href", whole)], &more);
     });
 }
 
@@ -202,7 +197,9 @@ impl Turn<'_> {
         }
         let range = self.range();
         let page = range.start / self.size;
-        h.tag("nav", &[("class", "pager"), ("aria-label", "Parts of the list")], |h| {
+        // There may be several on a page.
+        let label = format!("Parts of the list of {}", self.noun);
+        h.tag("nav", &[("class", "pager"), ("aria-label", &label)], |h| {
             if page > 0 {
                 let url = format!("{}{}", self.url, page - 1);
                 h.leaf("a", &[("href", &url), ("rel", "prev")], "Previous");
@@ -261,7 +258,12 @@ pub(super) fn url(path: &str, query: &[(&str, &str)]) -> String {
 
 /// The same, ending where a page's number is to be put.
 pub(super) fn url_of_page(path: &str, query: &[(&str, &str)]) -> String {
+    url_of_part(path, query, "page")
+}
+
+/// The same where a page has several lists: `key` says whose part the number is.
+pub(super) fn url_of_part(path: &str, query: &[(&str, &str)], key: &str) -> String {
     let url = url(path, query);
     let sign = if url.contains('?') { '&' } else { '?' };
-    format!("{url}{sign}page=")
+    format!("{url}{sign}{key}=")
 }

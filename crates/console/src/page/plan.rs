@@ -1,9 +1,10 @@
 //! The plan as it stands.
 
-use super::parts::{Turn, url_of_page};
-use super::{Place, change, frame};
+use super::change::{self, Extent};
+use super::parts::{self, Turn, url_of_page, url_of_part};
+use super::{Place, frame};
 use crate::html::{Html, grouped};
-use crate::plan_view::{PlanView, WriteView};
+use crate::plan_view::{ChangeView, PlanView, WriteView};
 use crate::view::Head;
 
 /// Changes on a page.
@@ -12,8 +13,10 @@ const SIZE: usize = 20;
 const FEW: usize = 40;
 /// Fields of a change that stands alone.
 const FIELDS: usize = 200;
-/// Kubernetes writes that are shown.
+/// Kubernetes writes on a page.
 const WRITES: usize = 100;
+/// Services of a change that stands alone on a page.
+const SERVICES: usize = 200;
 
 /// What the reader wants to see.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +25,12 @@ pub struct PlanQuery {
     pub id: String,
     /// Which page, from 0.
     pub page: usize,
+    /// The same of Kubernetes writes.
+    pub writes: usize,
+    /// The same of the lines of a resource.
+    pub lines: usize,
+    /// The same of the Services of a change.
+    pub services: usize,
 }
 
 /// The page.
@@ -74,7 +83,7 @@ fn held_up(h: &mut Html, plan: &PlanView) {
     let more = plan.held_up.len().saturating_sub(LINES);
     if more > 0 {
         let text = format!("and {} more", grouped(more as u64));
-        h.leaf("p", &[("class", "quiet")], &text);
+        h.tag("p", &[], |h| h.leaf("a", &[("href", "/findings")], &text));
     }
 }
 
@@ -95,7 +104,7 @@ fn all(h: &mut Html, plan: &PlanView, query: &PlanQuery) {
     h.tag("section", &[("aria-labelledby", "azure")], |h| {
         h.leaf("h2", &[("id", "azure")], "Azure");
         for one in plan.changes.get(turn.range()).unwrap_or_default() {
-            change::change(h, one, 0..FEW);
+            change::change(h, one, 0..FEW, Extent::Part);
         }
         if total == 0 {
             h.leaf("p", &[("class", "empty")], "No resource is written.");
@@ -107,13 +116,12 @@ fn all(h: &mut Html, plan: &PlanView, query: &PlanQuery) {
     }
     h.tag("section", &[("aria-labelledby", "kubernetes")], |h| {
         h.leaf("h2", &[("id", "kubernetes")], "Kubernetes");
-        let shown: Vec<&WriteView> = plan.writes.iter().take(WRITES).collect();
-        change::writes(h, &shown);
-        let left = plan.writes.len() - shown.len();
-        if left > 0 {
-            let text = format!("and {} more", grouped(left as u64));
-            h.leaf("p", &[("class", "quiet")], &text);
-        }
+        let (url, page, total) =
+            (url_of_part("/plan", &[], "writes"), query.writes, plan.writes.len());
+        let turn = Turn { url: &url, page, size: WRITES, total, noun: "Kubernetes writes" };
+        let shown = plan.writes.get(turn.range()).unwrap_or_default();
+        change::writes(h, &shown.iter().collect::<Vec<&WriteView>>());
+        turn.pager(h);
     });
 }
 
@@ -127,6 +135,43 @@ fn one(h: &mut Html, plan: &PlanView, query: &PlanQuery) {
     let url = url_of_page("/plan", &[("id", &query.id)]);
     let total = found.fields.len();
     let turn = Turn { url: &url, page: query.page, size: FIELDS, total, noun: "fields" };
-    change::change(h, found, turn.range());
+    change::change(h, found, turn.range(), Extent::Whole);
     turn.pager(h);
+    body(h, found, query);
+    services(h, found, query);
+}
+
+/// The resource as it is to be, or as it was.
+fn body(h: &mut Html, change: &ChangeView, query: &PlanQuery) {
+    let Some(body) = &change.body else { return };
+    let lines: Vec<&str> = body.lines().collect();
+    let (page, total) = (query.lines, lines.len());
+    let url = url_of_part("/plan", &[("id", &query.id)], "lines");
+    let turn = Turn { url: &url, page, size: change::BODY, total, noun: "lines" };
+    h.tag("section", &[("aria-labelledby", "body")], |h| {
+        h.leaf("h2", &[("id", "body")], "The whole of it");
+        let shown = lines.get(turn.range()).unwrap_or_default();
+        h.leaf("pre", &[("class", "text"), ("tabindex", "0")], &shown.join("\n"));
+        turn.pager(h);
+    });
+}
+
+fn services(h: &mut Html, change: &ChangeView, query: &PlanQuery) {
+    let all = &change.services;
+    if all.len() <= change::FEW {
+        return;
+    }
+    let (page, total) = (query.services, all.len());
+    let url = url_of_part("/plan", &[("id", &query.id)], "services");
+    let turn = Turn { url: &url, page, size: SERVICES, total, noun: "Services" };
+    h.tag("section", &[("aria-labelledby", "services")], |h| {
+        h.leaf("h2", &[("id", "services")], "Services it is for");
+        h.tag("p", &[], |h| {
+            for (at, name) in all.get(turn.range()).unwrap_or_default().iter().enumerate() {
+                h.text(if at == 0 { "" } else { ", " });
+                parts::printed_link(h, name);
+            }
+        });
+        turn.pager(h);
+    });
 }

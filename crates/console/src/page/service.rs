@@ -1,11 +1,12 @@
 //! A Service's page.
 
-use super::parts::{self, cell, table};
+use super::change::{self, Extent};
+use super::parts::{self, Turn, cell, table, url_of_part};
 use super::topology::{drawing, zoom};
 use super::{Pace, Place, frame, frame_at};
-use super::{backends, change, network, timeline};
+use super::{backends, network, timeline};
 use crate::history::{Call, Entry, History, Kind};
-use crate::html::Html;
+use crate::html::{Html, grouped};
 use crate::plan_view::PlanView;
 use crate::span;
 use crate::topology::{service_url, trees};
@@ -13,16 +14,33 @@ use crate::view::{Head, ServiceLine};
 use model::kubernetes::{Service, TargetPort, TrafficPolicy};
 use model::{ServiceName, World};
 
-/// Writes for it that are shown.
+/// Writes for it on a page.
 const WRITES: usize = 15;
-/// Entries of its history that are shown.
+/// Entries of its history on a page.
 const ENTRIES: usize = 100;
+/// Values of a fact that are not folded.
+const VALUES: usize = 20;
 /// Annotations that configure load balancers; others may hold anything, secrets included.
 const OURS: [&str; 3] = ["service.beta.kubernetes.io/", "service.kubernetes.io/", "ballast.dev/"];
+
+/// Which part of each list of a Service's page is shown, from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServiceQuery {
+    /// Its backends.
+    pub backends: usize,
+    /// Security rules that lead to it.
+    pub rules: usize,
+    /// Writes for it.
+    pub writes: usize,
+    /// Its history.
+    pub entries: usize,
+}
 
 /// What a Service's page looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceView<'a> {
+    /// What is asked for.
+    pub query: ServiceQuery,
     /// The Service.
     pub line: &'a ServiceLine,
     /// Everything known.
@@ -38,7 +56,7 @@ pub struct ServiceView<'a> {
 /// The page.
 #[must_use]
 pub fn service(head: &Head, view: &ServiceView<'_>) -> String {
-    let ServiceView { line, world, .. } = *view;
+    let ServiceView { query, line, world, .. } = *view;
     let name = line.name.to_string();
     frame(head, Place::Elsewhere, &name, |h| {
         h.tag("div", &[("class", "bar")], |h| {
@@ -70,8 +88,9 @@ pub fn service(head: &Head, view: &ServiceView<'_>) -> String {
                 drawing(h, &tree);
             }
         });
-        network::security_rules(h, line, world);
-        backends::section(h, head, line, world.kubernetes.services.get(&line.uid).map(|s| &**s));
+        network::security_rules(h, line, world, query.rules);
+        let object = world.kubernetes.services.get(&line.uid).map(|s| &**s);
+        backends::section(h, head, (line, object), query.backends);
         coming(h, line, &name, view.plan);
         writes(h, head, view);
         past(h, head, view);
@@ -123,7 +142,7 @@ fn facts(h: &mut Html, line: &ServiceLine, service: &Service) {
     facts.push(("Addresses", line.addresses.clone()));
     facts.push(("Host names", line.hosts.iter().map(ToString::to_string).collect()));
     facts.push(("Load balancer", line.balancer.iter().cloned().collect()));
-    let ports = service.ports.iter().take(20).map(|port| {
+    let ports = service.ports.iter().map(|port| {
         let target = match &port.target_port {
             TargetPort::Number(0) => port.port.to_string(),
             TargetPort::Number(number) => number.to_string(),
@@ -148,10 +167,23 @@ fn facts(h: &mut Html, line: &ServiceLine, service: &Service) {
         for (name, values) in facts.into_iter().filter(|(_, values)| !values.is_empty()) {
             h.tag("div", &[], |h| {
                 h.leaf("dt", &[], name);
-                for value in values {
-                    h.leaf("dd", &[], &value);
+                let (first, rest) = values.split_at(values.len().min(VALUES));
+                for value in first {
+                    h.leaf("dd", &[], value);
+                }
+                if !rest.is_empty() {
+                    h.tag("dd", &[], |h| folded(h, rest));
                 }
             });
+        }
+    });
+}
+
+fn folded(h: &mut Html, values: &[String]) {
+    h.tag("details", &[], |h| {
+        h.leaf("summary", &[], &format!("and {} more", grouped(values.len() as u64)));
+        for value in values {
+            h.leaf("p", &[], value);
         }
     });
 }
@@ -164,7 +196,7 @@ fn coming(h: &mut Html, line: &ServiceLine, name: &str, plan: &PlanView) {
         let about = |services: &[String]| services.iter().any(|s| s == name);
         let mut any = false;
         for one in plan.changes.iter().filter(|c| about(&c.services)) {
-            change::change(h, one, 0..FIELDS);
+            change::change(h, one, 0..FIELDS, Extent::Part);
             any = true;
         }
         let writes: Vec<_> =
@@ -185,30 +217,39 @@ fn coming(h: &mut Html, line: &ServiceLine, name: &str, plan: &PlanView) {
 /// What was written to Azure for it.
 fn writes(h: &mut Html, head: &Head, view: &ServiceView<'_>) {
     let own = view.calls.iter().filter(|call| call.services.contains(&view.line.name));
-    let own: Vec<&Call> = own.take(WRITES).collect();
+    let own: Vec<&Call> = own.collect();
     if own.is_empty() {
         return;
     }
+    let url = url_of_part(&service_url(&view.line.name), &[], "writes");
+    let (page, total) = (view.query.writes, own.len());
+    let turn = Turn { url: &url, page, size: WRITES, total, noun: "writes" };
     h.tag("section", &[("aria-labelledby", "writes")], |h| {
         h.leaf("h2", &[("id", "writes")], "Writes to Azure");
-        timeline::calls(h, head, &own);
+        timeline::calls(h, head, own.get(turn.range()).unwrap_or_default());
+        turn.pager(h);
     });
 }
 
 fn past(h: &mut Html, head: &Head, view: &ServiceView<'_>) {
     h.tag("section", &[("aria-labelledby", "history")], |h| {
         h.leaf("h2", &[("id", "history")], "History");
-        let entries: Vec<&Entry> = view.history.of(&view.line.name).take(ENTRIES).collect();
+        let entries: Vec<&Entry> = view.history.of(&view.line.name).collect();
         if entries.is_empty() {
             h.leaf("p", &[("class", "empty")], "Nothing happened since this process began.");
             return;
         }
-        table(h, "History", &["Time, UTC", "Ago", "What", "How"], entries, |h, entry| {
+        let url = url_of_part(&service_url(&view.line.name), &[], "entries");
+        let (page, total) = (view.query.entries, entries.len());
+        let turn = Turn { url: &url, page, size: ENTRIES, total, noun: "entries" };
+        let shown = entries.get(turn.range()).unwrap_or_default();
+        table(h, "History", &["Time, UTC", "Ago", "What", "How"], shown, |h, entry| {
             cell(h, "Time, UTC", |h| span::clock(h, entry.at_ms));
             cell(h, "Ago", |h| span::since(h, entry.at_ms, head.now_ms));
             cell(h, "What", |h| kind(h, entry.kind));
             cell(h, "How", |h| h.text(&entry.text));
         });
+        turn.pager(h);
     });
 }
 

@@ -109,7 +109,9 @@ pub fn timeline(head: &Head, calls: &[Call], query: &TimelineQuery) -> String {
         let longest = shown.iter().map(|c| took(c, head.now_ms)).max().unwrap_or(1).max(1);
         h.tag("section", &[("aria-labelledby", "calls")], |h| {
             h.leaf("h2", &[("id", "calls")], "Calls");
-            table(h, "Calls", &COLUMNS, shown, |h, call| row(h, call, head, longest));
+            table(h, "Calls", &COLUMNS, shown, |h, call| {
+                row(h, call, (head, longest), Extent::Part);
+            });
             turn.pager(h);
         });
     })
@@ -121,7 +123,9 @@ fn one(head: &Head, call: &Call, page: usize) -> String {
         h.leaf("h1", &[], &format!("{} {}", call.method, call.resource));
         h.leaf("p", &[("class", "quiet")], &call.id);
         let longest = took(call, head.now_ms).max(1);
-        table(h, "Call", &COLUMNS, [call], |h, call| row(h, call, head, longest));
+        table(h, "Call", &COLUMNS, [call], |h, call| {
+            row(h, call, (head, longest), Extent::Whole);
+        });
         change::difference(h, call, Extent::Whole);
         services(h, call, page);
         h.tag("p", &[], |h| h.leaf("a", &[("href", "/timeline")], "All writes"));
@@ -146,7 +150,7 @@ fn services(h: &mut Html, call: &Call, page: usize) {
 /// Calls in a table, as on the page of a Service.
 pub(super) fn calls(h: &mut Html, head: &Head, calls: &[&Call]) {
     let longest = calls.iter().map(|c| took(c, head.now_ms)).max().unwrap_or(1).max(1);
-    table(h, "Writes", &COLUMNS, calls, |h, call| row(h, call, head, longest));
+    table(h, "Writes", &COLUMNS, calls, |h, call| row(h, call, (head, longest), Extent::Part));
 }
 
 fn took(call: &Call, now_ms: u64) -> u64 {
@@ -160,7 +164,7 @@ fn end(call: &Call, now_ms: u64) -> u64 {
     call.ended_ms.unwrap_or(open_ms)
 }
 
-fn row(h: &mut Html, call: &Call, head: &Head, longest: u64) {
+fn row(h: &mut Html, call: &Call, (head, longest): (&Head, u64), extent: Extent) {
     cell(h, "Sent, UTC", |h| span::clock(h, call.sent_ms));
     cell(h, "Call", |h| {
         h.leaf("span", &[("class", "method")], &call.method);
@@ -191,26 +195,34 @@ fn row(h: &mut Html, call: &Call, head: &Head, longest: u64) {
             h.leaf("span", &[("class", "quiet")], &format!(" attempt {}", call.attempt));
         }
     });
-    cell(h, "Why and what", |h| why(h, call));
+    cell(h, "Why and what", |h| why(h, call, extent));
     cell(h, "Services it was for", |h| match call.services.len() {
         0 => h.leaf("span", &[("class", "quiet")], "no Service"),
         _ => {
             let whole = url("/timeline", &[("write", &call.correlation)]);
-            parts::names(h, &call.services, Some(&whole));
+            parts::names(h, &call.services, &whole);
         }
     });
 }
 
 /// What a write was caused by, what it changed, and where else it is seen.
-fn why(h: &mut Html, call: &Call) {
-    for cause in call.causes.iter().take(CAUSES) {
+fn why(h: &mut Html, call: &Call, extent: Extent) {
+    let shown = match extent {
+        Extent::Part => CAUSES,
+        Extent::Whole => call.causes.len(),
+    };
+    for cause in call.causes.iter().take(shown) {
         h.leaf("p", &[("class", "cause")], cause);
     }
-    let more = call.causes.len().saturating_sub(CAUSES);
+    let more = call.causes.len().saturating_sub(shown);
     if more > 0 {
-        h.leaf("p", &[("class", "quiet")], &format!("and {more} more causes"));
+        let url = url("/timeline", &[("write", &call.correlation)]);
+        let text = format!("and {more} more causes");
+        h.tag("p", &[], |h| h.leaf("a", &[("href", &url)], &text));
     }
-    change::difference(h, call, Extent::Part);
+    if extent == Extent::Part {
+        change::difference(h, call, extent);
+    }
     h.tag("p", &[("class", "quiet")], |h| {
         h.text("correlation id ");
         h.leaf("code", &[], &call.correlation);
@@ -299,7 +311,7 @@ fn draw(h: &mut Html, calls: &[&Call], now_ms: u64, window: Window) {
     for (count, what) in [(hidden, "more resources"), (left_out, "earlier calls")] {
         if count > 0 {
             let text = format!("{count} {what} are in the list below.");
-            h.leaf("p", &[("class", "quiet")], &text);
+            h.tag("p", &[], |h| h.leaf("a", &[("href", "#calls")], &text));
         }
     }
 }

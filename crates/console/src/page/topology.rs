@@ -1,10 +1,10 @@
 //! The topology, drawn.
 
-use super::parts::{self, Turn, cell, table, url, url_of_page};
+use super::parts::{self, Turn, cell, table, url, url_of_page, url_of_part};
 use super::whole::{self, TopologyQuery};
 use super::{Place, frame, network};
 use crate::html::{Html, grouped};
-use crate::topology::{BalancerTree, draw, trees};
+use crate::topology::{BalancerTree, draw, trees, whole_url};
 use crate::view::{Head, ServiceLine, Snapshot, matches};
 use model::World;
 use std::collections::BTreeMap;
@@ -41,8 +41,7 @@ pub fn topology(head: &Head, snapshot: &Snapshot, world: &World, query: &Topolog
             h.leaf("p", &[("class", "empty")], text);
             return;
         }
-        let filter = [("q", query.wanted.as_str()), ("balancer", query.balancer.as_str())];
-        let url = url_of_page("/topology", &filter);
+        let url = url_of_page("/topology", &query.filter());
         let (page, total) = (query.page, found.len());
         let turn = Turn { url: &url, page, size: SIZE, total, noun: "Services" };
         let shown = found.get(turn.range()).unwrap_or_default();
@@ -51,7 +50,7 @@ pub fn topology(head: &Head, snapshot: &Snapshot, world: &World, query: &Topolog
             balancer(h, &tree);
         }
         turn.pager(h);
-        network::nat_gateways(h, world);
+        network::nat_gateways(h, world, query);
     })
 }
 
@@ -62,22 +61,24 @@ fn balancers(h: &mut Html, snapshot: &Snapshot, query: &TopologyQuery) {
     for name in snapshot.services.iter().filter_map(|s| s.balancer.as_deref()) {
         *counts.entry(name).or_default() += 1;
     }
-    let attributes: &[_] = if query.balancer.is_empty() { &[] } else { &[("open", "")] };
+    let is_asked = !query.balancer.is_empty() || query.balancers > 0;
+    let attributes: &[_] = if is_asked { &[("open", "")] } else { &[] };
     h.tag("details", attributes, |h| {
         let total = grouped(counts.len() as u64);
         let noun = if counts.len() == 1 { "load balancer" } else { "load balancers" };
         h.leaf("summary", &[], &format!("{total} {noun}"));
-        let columns = ["Load balancer", "Services"];
-        table(h, "Load balancers", &columns, counts.iter().take(MANY), |h, (name, count)| {
+        let url_of = url_of_part("/topology", &query.filter(), "balancers");
+        let (page, total) = (query.balancers, counts.len());
+        let turn = Turn { url: &url_of, page, size: MANY, total, noun: "load balancers" };
+        let shown = counts.iter().skip(turn.range().start).take(MANY);
+        table(h, "Load balancers", &["Load balancer", "Services"], shown, |h, (name, count)| {
             cell(h, "Load balancer", |h| {
                 let url = url("/topology", &[("balancer", name)]);
                 h.leaf("a", &[("href", &url)], name);
             });
             cell(h, "Services", |h| h.number(*count));
         });
-        if counts.len() > MANY {
-            h.leaf("p", &[("class", "quiet")], "Search for a Service to find the others.");
-        }
+        turn.pager(h);
         if !query.balancer.is_empty() {
             h.leaf("a", &[("href", "/topology")], "Show all load balancers");
         }
@@ -155,7 +156,9 @@ fn words(h: &mut Html, tree: &BalancerTree, service: &crate::topology::ServiceTr
                 h.leaf("li", &[], &format!("{address}, {}, {probe}, to {pool}", rule.ports));
             }
             if frontend.more > 0 {
-                h.leaf("li", &[], &format!("and {} more rules", frontend.more));
+                let url = whole_url(&tree.name, "frontend", &frontend.name);
+                let text = format!("and {} more rules", frontend.more);
+                h.tag("li", &[], |h| h.leaf("a", &[("href", &url)], &text));
             }
         }
     });

@@ -20,6 +20,19 @@ pub struct TopologyQuery {
     pub frontend: String,
     /// Which page, from 0.
     pub page: usize,
+    /// The same of the load balancers, where there are many.
+    pub balancers: usize,
+    /// The same of NAT gateways.
+    pub gateways: usize,
+    /// The same of egress labels.
+    pub labels: usize,
+}
+
+impl TopologyQuery {
+    /// What chooses Services, for addresses of pages.
+    pub(super) fn filter(&self) -> [(&'static str, &str); 2] {
+        [("q", &self.wanted), ("balancer", &self.balancer)]
+    }
 }
 
 /// Rows on a page.

@@ -2,6 +2,7 @@
 
 mod draw;
 
+pub(crate) use draw::whole_url;
 pub use draw::{draw, service_url};
 
 use crate::view::ServiceLine;
