@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_ip_is_taken_back_with_tags_that_name_nobody() {
+    fn a_public_ip_is_taken_back_with_marks_that_have_no_value() {
         let ours = || {
             let ip = byo();
             let marks = public_ip("byo", None).tags.into_iter().flatten();

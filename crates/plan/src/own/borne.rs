@@ -19,8 +19,9 @@ pub fn of(service: &Service) -> [Arc<str>; 3] {
 
 /// Those of these names of Services, lower case, that are in the name of a resource, in that of a
 /// part of one, or in a tag: base names, UIDs, and namespaces with names. The tag of another
-/// cluster's public IP says nothing: it has Services of equal names. Few names are looked for among
-/// all that stands, so nothing of that is copied.
+/// cluster's public IP says nothing: it has Services of equal names. Nor does the name of a public
+/// IP that an operator has taken back. Few names are looked for among all that stands, so nothing
+/// of that is copied.
 #[must_use]
 pub fn among(world: &World, policy: &Policy, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
     let mut found = BTreeSet::new();
@@ -44,7 +45,8 @@ pub fn among(world: &World, policy: &Policy, names: &BTreeSet<Arc<str>>) -> BTre
         see(&pod_names::of_balancer(&balancer.id));
     }
     for ip in public_ips(world) {
-        base_in(ip.id.name()).into_iter().for_each(&mut see);
+        let base = base_in(ip.id.name()).filter(|_| !tags::is_released(ip));
+        base.into_iter().for_each(&mut see);
         pod_names::of_ip(&ip.id).iter().for_each(|name| see(name));
         if own.may_be_ours(ip) {
             tags::each_user(ip).for_each(&mut see);

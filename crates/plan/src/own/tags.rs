@@ -22,6 +22,11 @@ pub fn is_managed(ip: &PublicIp) -> bool {
     !of(ip, SERVICE).unwrap_or("").is_empty()
 }
 
+/// Whether an operator has taken a public IP back ([`release`]).
+pub(super) fn is_released(ip: &PublicIp) -> bool {
+    of(ip, SERVICE) == Some("")
+}
+
 /// Services that a public IP's tag names.
 pub fn users(ip: &PublicIp) -> Vec<&str> {
     each_user(ip).collect()

@@ -150,6 +150,22 @@ fn what_is_another_clusters_bears_no_name_of_ours() {
     }
 }
 
+/// It keeps the name that Ballast gave it, and its Service need not be remembered for that.
+#[test]
+fn what_was_taken_back_bears_no_name_of_ours() {
+    let (policy, mut world) = (fixture::policy(), world(Some(MINE)));
+    world.azure.balancers = model::world::Fact::Known(BTreeMap::new());
+    for (value, bears) in [("default/web", true), ("", false)] {
+        let name = format!("kubernetes-{}", base());
+        let ip = Arc::new(ip(&policy, "rg", &name, &[(tags::SERVICE, value), CLUSTER]));
+        let known = model::world::Fact::Known(BTreeMap::from([(ip.id.clone(), ip)]));
+        world.azure.public_ips = BTreeMap::from([(policy.group.clone(), known)]);
+        let asked: BTreeSet<Arc<str>> = BTreeSet::from([Arc::from(base())]);
+        let found = borne::among(&world, &policy, &asked);
+        assert_eq!(found.contains(base().as_str()), bears, "{value:?}");
+    }
+}
+
 #[test]
 fn a_private_link_service_is_whose_frontend_it_stands_before() {
     let (policy, mut world) = (fixture::policy(), world(Some(MINE)));
