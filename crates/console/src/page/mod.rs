@@ -139,6 +139,7 @@ fn troubles(h: &mut Html, head: &Head) {
                 h.leaf("li", &[], trouble);
             }
         });
+        h.leaf("a", &[("href", "/findings")], "All findings");
     });
 }
 
