@@ -121,7 +121,7 @@ pub fn lease_record(bytes: &[u8]) {
     let is_free = matches!(record.holder(), "" | "me");
     assert_eq!(verdict == Verdict::Free, is_free, "{}", record.object());
     let claim = Claim { holder: "me", seconds: 15, now: "2023-11-14T22:13:20.123000Z" };
-    let claimed = record.claimed(&claim);
+    let claimed = record.clone().claimed(&claim);
     assert_eq!(Record::new(claimed.object().clone()).as_ref(), Some(&claimed));
     assert_eq!(claimed.holder(), "me");
     assert_eq!(judge(&claimed, &seen, "me", lease_ms, now_ms), Verdict::Free);

@@ -225,7 +225,7 @@ impl Election {
         let seconds = lease_ms.div_ceil(1_000);
         let wanted = known.claimed(&Claim { holder: identity, seconds, now });
         self.step = Step::Claiming;
-        Next::Call(self.put(&wanted))
+        Next::Call(self.put(wanted))
     }
 
     fn miss(&mut self, miss: Miss, now_ms: u64) -> Next {
@@ -246,7 +246,7 @@ impl Election {
             Some(known) if known.holder() != self.settings.identity => Next::Done(Ok(())),
             Some(known) => {
                 self.step = Step::Releasing;
-                Next::Call(self.put(&known.released(now)))
+                Next::Call(self.put(known.released(now)))
             }
         }
     }
@@ -265,12 +265,12 @@ impl Election {
         Call { method: "GET", path: self.path(), body: None }
     }
 
-    fn put(&self, record: &Record) -> Call {
+    fn put(&self, record: Record) -> Call {
         let (method, path) = match record.is_new() {
             true => ("POST", self.collection()),
             false => ("PUT", self.path()),
         };
-        Call { method, path, body: Some(record.object().clone()) }
+        Call { method, path, body: Some(record.into_object()) }
     }
 
     fn collection(&self) -> String {

@@ -51,6 +51,12 @@ impl Record {
         &self.object
     }
 
+    /// The JSON itself.
+    #[must_use]
+    pub fn into_object(self) -> Value {
+        self.object
+    }
+
     /// The holder; empty if there is none.
     #[must_use]
     pub fn holder(&self) -> &str {
@@ -74,29 +80,27 @@ impl Record {
 
     /// The record with this holder. Taking it over counts as a transition.
     #[must_use]
-    pub fn claimed(&self, claim: &Claim<'_>) -> Self {
-        let mut next = self.clone();
+    pub fn claimed(mut self, claim: &Claim<'_>) -> Self {
         let is_ours = self.holder() == claim.holder;
         let transitions = self.object.pointer("/spec/leaseTransitions").and_then(Value::as_u64);
         if !is_ours {
-            next.set("acquireTime", json!(claim.now));
             let grown = if self.is_new() { 0 } else { transitions.unwrap_or(0).saturating_add(1) };
-            next.set("leaseTransitions", json!(grown));
+            self.set("acquireTime", json!(claim.now));
+            self.set("leaseTransitions", json!(grown));
         }
-        next.set("holderIdentity", json!(claim.holder));
-        next.set("leaseDurationSeconds", json!(claim.seconds.max(1)));
-        next.set("renewTime", json!(claim.now));
-        next
+        self.set("holderIdentity", json!(claim.holder));
+        self.set("leaseDurationSeconds", json!(claim.seconds.max(1)));
+        self.set("renewTime", json!(claim.now));
+        self
     }
 
     /// The record without a holder.
     #[must_use]
-    pub fn released(&self, now: &str) -> Self {
-        let mut next = self.clone();
-        next.set("holderIdentity", json!(""));
-        next.set("leaseDurationSeconds", json!(1));
-        next.set("renewTime", json!(now));
-        next
+    pub fn released(mut self, now: &str) -> Self {
+        self.set("holderIdentity", json!(""));
+        self.set("leaseDurationSeconds", json!(1));
+        self.set("renewTime", json!(now));
+        self
     }
 
     fn set(&mut self, field: &str, value: Value) {

@@ -7,7 +7,7 @@ use crate::stage::{Happening, Stage};
 use crate::tally::count;
 use crate::weather::Weather;
 use control::{Event, Leadership};
-use kube_emulator::{ObjectRef, Store, StoreOptions};
+use kube_emulator::{ObjectRef, Ownership, Store, StoreOptions};
 use lease::{Answer, Call, Election, LeaseSettings, Next};
 use serde_json::Value;
 
@@ -32,8 +32,11 @@ pub struct Lease {
 
 impl Default for Lease {
     fn default() -> Self {
-        let store = Store::new(StoreOptions::default());
-        Self { holder: None, renewed_ms: 0, term: 0, store }
+        // It is written every two seconds, for hours: no election looks at who owns its fields, and
+        // nothing watches it.
+        let ownership = Ownership::AppliedOnly;
+        let options = StoreOptions { ownership, history_limit: 1, ..StoreOptions::default() };
+        Self { holder: None, renewed_ms: 0, term: 0, store: Store::new(options) }
     }
 }
 
@@ -147,7 +150,7 @@ impl Stage {
     pub(crate) fn lease_arrives(
         &mut self,
         (number, epoch): (usize, u64),
-        call: &Call,
+        call: Call,
         ordeal: Ordeal,
         limit_ms: u64,
     ) {
@@ -169,26 +172,27 @@ impl Stage {
     }
 
     /// The API server takes a call on the Lease in.
-    fn lease_call(&mut self, call: &Call, fault: Option<Fault>) -> Answer {
+    fn lease_call(&mut self, call: Call, fault: Option<Fault>) -> Answer {
+        let writes = call.body.is_some();
         let refused = match fault {
             Some(Fault::ApiThrottled) => Some(429),
             Some(Fault::ApiError) => Some(500),
             Some(Fault::ApiUnavailable) => Some(503),
-            Some(Fault::ApiConflict) if call.body.is_some() => Some(409),
+            Some(Fault::ApiConflict) if writes => Some(409),
             _ => None,
         };
         if let Some(status) = refused {
             return Answer::Reply { status, body: None, says: format!("HTTP {status}") };
         }
         let store = &mut self.lease.store;
-        let done = match &call.body {
+        let done = match call.body {
             None => store.get(ObjectRef::new("leases", NAMESPACE, NAME)),
-            Some(body) if call.method == "POST" => store.create(body.clone(), self.now_ms),
-            Some(body) => store.replace(body.clone(), self.now_ms),
+            Some(body) if call.method == "POST" => store.create(body, self.now_ms),
+            Some(body) => store.replace(body, self.now_ms),
         };
         match done {
             Ok(object) => {
-                if call.body.is_some() {
+                if writes {
                     self.note_holder(&object);
                 }
                 let body = Some(Value::clone(&object));
@@ -214,7 +218,7 @@ impl Stage {
     pub(crate) fn resign(&mut self, number: usize) {
         let mut next = self.processes[number].election.resign(&micro_time(self.now_ms));
         while let Next::Call(call) = next {
-            let answer = self.lease_call(&call, None);
+            let answer = self.lease_call(call, None);
             let now_ms = self.processes[number].clock_ms(self.now_ms);
             let election = &mut self.processes[number].election;
             next = election.answered(answer, now_ms, &micro_time(now_ms));

@@ -253,7 +253,7 @@ impl Stage {
                 self.api_arrives(sent, call, *request, number);
             }
             Happening::LeaseArrives(number, epoch, call, ordeal, limit) => {
-                self.lease_arrives((number, epoch), &call, ordeal, limit);
+                self.lease_arrives((number, epoch), *call, ordeal, limit);
             }
             other => self.reach(other),
         }
