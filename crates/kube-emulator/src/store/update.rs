@@ -25,6 +25,9 @@ const FIXED: [&str; 7] = [
     "generateName",
 ];
 
+/// Who owns which field.
+const MANAGED: &str = "/metadata/managedFields";
+
 /// Whether field owners still have to be worked out for a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Recording {
@@ -177,15 +180,17 @@ impl Store {
         mut next: Value,
         call: &Call,
     ) -> Result<Arc<Value>, ApiError> {
-        let managed = "/metadata/managedFields";
-        let sent = items(&next, managed);
-        let cleared = sent.iter().any(|entry| entry.as_object().is_some_and(|map| map.is_empty()));
-        let base: Vec<Value> = match next.pointer(managed) {
-            _ if cleared => Vec::new(),
-            Some(Value::Array(list)) => list.clone(),
-            _ => items(live, managed).to_vec(),
+        let sent = at(&next, MANAGED).as_array();
+        let is_empty = |entry: &Value| entry.as_object().is_some_and(|map| map.is_empty());
+        let base = match sent {
+            Some(sent) if sent.iter().any(is_empty) => Some(Vec::new()),
+            Some(_) => None,
+            None => Some(items(live, MANAGED).to_vec()),
         };
-        child(&mut next, "metadata").insert("managedFields".to_string(), json!(base));
+        if let Some(base) = base {
+            let metadata = child(&mut next, "metadata");
+            metadata.insert("managedFields".to_string(), Value::Array(base));
+        }
         self.store_update(target, live, (next, Recording::Needed), call)
     }
 
@@ -235,21 +240,20 @@ impl Store {
     }
 
     fn record_owners(&self, target: &Target, live: &Value, next: &mut Value, call: &Call) {
-        let base = items(next, "/metadata/managedFields").to_vec();
+        let base = items(next, MANAGED);
         let tracked = self.ownership == Ownership::Tracked
             || base.iter().any(|entry| text(entry, "/operation") == "Apply");
-        let owners = match tracked {
-            true => {
-                let writer = writer_of(target, call);
-                record_update(target.kind.kind, &writer, &base, (live, &*next))
-            }
-            false => base,
-        };
+        let owners = tracked.then(|| {
+            let writer = writer_of(target, call);
+            record_update(target.kind.kind, &writer, base, (live, &*next))
+        });
+        let none = owners.as_ref().map_or(base.is_empty(), Vec::is_empty);
         let metadata = child(next, "metadata");
-        match owners.is_empty() {
-            true => drop_key(metadata, "managedFields"),
-            false => metadata.insert("managedFields".to_string(), json!(owners)),
-        };
+        if none {
+            drop_key(metadata, "managedFields");
+        } else if let Some(owners) = owners {
+            metadata.insert("managedFields".to_string(), Value::Array(owners));
+        }
     }
 }
 
