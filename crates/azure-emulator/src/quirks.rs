@@ -33,17 +33,17 @@ const ADDRESSES: &[&str] = &["ipAddress", "privateIPAddress", "address", "addres
 /// A property that answers carry and no contract has.
 pub(crate) const FUTURE_PROPERTY: &str = "futureProperty";
 
-/// Items of lists as the quirks have made them, while the items are the same values in memory:
-/// most lists show what they showed before.
+/// Resources as the quirks have made them, while they are the same values in memory: most lists
+/// show what they showed before.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Uneven {
     options: Option<(Switch, Switch, Empties, Switch)>,
-    /// By the address of the item, which is held so that it stays the only one there.
+    /// By the address of the resource, which is held so that it stays the only one there.
     made: BTreeMap<usize, (Arc<Value>, Arc<Value>)>,
 }
 
 impl Uneven {
-    /// Items that are held at most.
+    /// Resources that are held at most.
     const MOST: usize = 256;
 
     fn item(&mut self, options: &Options, item: &mut Arc<Value>) {
@@ -73,14 +73,14 @@ pub(crate) fn apply(options: &Options, uneven: &mut Uneven, answer: &mut Answer)
     }
     match &mut answer.shown {
         Shown::Nothing => {}
-        Shown::One(one) => apply_to(options, Arc::make_mut(one)),
+        Shown::One(one) => uneven.item(options, one),
         Shown::Page { items, .. } => {
             items.iter_mut().for_each(|item| uneven.item(options, item));
         }
     }
 }
 
-/// One item of a list, whatever fields it has.
+/// One resource, whatever fields it has.
 fn apply_to_item(options: &Options, item: &mut Value) {
     walk(options, item);
     if options.empties != Empties::AsWritten || options.unknown_fields.is_on() {

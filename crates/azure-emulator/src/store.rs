@@ -11,6 +11,7 @@ use serde_json::Value;
 
 pub(crate) use crate::entry::Entry;
 
+use crate::options::Switch;
 use crate::path::parent;
 use crate::uses::{Use, private_addresses, public_name, uses};
 
@@ -32,7 +33,16 @@ pub(crate) struct Store {
     /// (kind, subscription) -> how many.
     counts: BTreeMap<(String, String), usize>,
     /// Resource -> how a GET shows it, until it or what it shows of others changes.
-    views: RefCell<BTreeMap<String, Arc<Value>>>,
+    views: RefCell<Views>,
+}
+
+/// Views that were made, and of the options the one that makes them differ: it may change any time.
+#[derive(Debug, Clone, Default)]
+struct Views {
+    nic_pool_addresses: Option<Switch>,
+    made: BTreeMap<String, Arc<Value>>,
+    /// Views, and what is left of each for those who have not asked for all of it.
+    parts: BTreeMap<String, (Arc<Value>, Arc<Value>)>,
 }
 
 fn subscription_of(key: &str) -> String {
@@ -113,20 +123,51 @@ impl Store {
     }
 
     /// The view of a resource, made where nobody has looked since it changed.
-    pub(crate) fn view(&self, key: &str, make: impl FnOnce(&Entry) -> Value) -> Option<Arc<Value>> {
+    pub(crate) fn view(
+        &self,
+        key: &str,
+        nic_pool_addresses: Switch,
+        make: impl FnOnce(&Entry) -> Value,
+    ) -> Option<Arc<Value>> {
         let entry = self.entries.get(key)?;
-        if let Some(view) = self.views.borrow().get(key) {
+        let mut views = self.views.borrow_mut();
+        if views.nic_pool_addresses != Some(nic_pool_addresses) {
+            views.made.clear();
+            views.nic_pool_addresses = Some(nic_pool_addresses);
+        }
+        if let Some(view) = views.made.get(key) {
             return Some(Arc::clone(view));
         }
+        drop(views);
         let view = Arc::new(make(entry));
-        self.views.borrow_mut().insert(key.to_owned(), Arc::clone(&view));
+        self.views.borrow_mut().made.insert(key.to_owned(), Arc::clone(&view));
         Some(view)
+    }
+
+    /// What `cut` leaves of a view; made once for each view.
+    pub(crate) fn part_of_view(
+        &self,
+        key: &str,
+        view: &Arc<Value>,
+        cut: impl FnOnce(&mut Value),
+    ) -> Arc<Value> {
+        let mut views = self.views.borrow_mut();
+        if let Some((of, part)) = views.parts.get(key)
+            && Arc::ptr_eq(of, view)
+        {
+            return Arc::clone(part);
+        }
+        let mut part = Arc::clone(view);
+        cut(Arc::make_mut(&mut part));
+        views.parts.insert(key.to_owned(), (Arc::clone(view), Arc::clone(&part)));
+        part
     }
 
     /// A resource or an element has changed, or who uses it: so has what its resource shows, and
     /// a network shows its subnets.
     fn forget_view(&mut self, id: &str) {
-        let views = self.views.get_mut();
+        let Views { made: views, parts, .. } = self.views.get_mut();
+        parts.remove(id);
         views.remove(id);
         if let Some(above) = parent(id) {
             views.remove(above);

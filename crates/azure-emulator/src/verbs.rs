@@ -79,9 +79,9 @@ impl Azure {
                 Arc::new(found.ok_or_else(|| child_not_found(route))?)
             }
             None => {
-                let mut value = self.view(&route.key()).ok_or_else(|| not_found(route))?;
-                hide_instance_view(route, &mut value);
-                value
+                let key = route.key();
+                let value = self.view(&key).ok_or_else(|| not_found(route))?;
+                self.hide_instance_view(route, &key, value)
             }
         };
         let etag = text(&found, &["etag"]).to_owned();
@@ -121,10 +121,28 @@ impl Azure {
                 entry.created_ms > 0 && entry.created_ms + age > self.now_ms
             });
             let value = if fresh { None } else { self.view(&key) };
-            items.extend(value.filter(|value| passes_filter(route, value)));
+            let value = value.filter(|value| passes_filter(route, value));
+            items.extend(value.map(|value| self.hide_instance_view(route, &key, value)));
         }
-        items.iter_mut().for_each(|item| hide_instance_view(route, item));
         Ok(self.page(route, items))
+    }
+
+    /// Compute's instance view is only sent to those who ask for it.
+    fn hide_instance_view(&self, route: &Route, key: &str, value: Arc<Value>) -> Arc<Value> {
+        let inside = value.get("properties");
+        let has = inside.is_some_and(|inside| inside.get("instanceView").is_some());
+        if !has || !matches!(route.kind().as_str(), kind::VMSS_VM | kind::VM) {
+            return value;
+        }
+        let asked =
+            route.query.get("$expand").is_some_and(|x| x.to_lowercase().contains("instanceview"));
+        let status_only = route.query.get("statusonly").is_some_and(|x| x == "true");
+        if asked || status_only {
+            return value;
+        }
+        self.store.part_of_view(key, &value, |part| {
+            properties(part).shift_remove("instanceView");
+        })
     }
 
     fn keys_to_list(&self, route: &Route) -> Vec<String> {
@@ -459,20 +477,6 @@ impl Azure {
             }
             _ => true,
         }
-    }
-}
-
-/// Compute's instance view is only sent to those who ask for it.
-fn hide_instance_view(route: &Route, value: &mut Arc<Value>) {
-    let has = value.get("properties").is_some_and(|inside| inside.get("instanceView").is_some());
-    if !has || !matches!(route.kind().as_str(), kind::VMSS_VM | kind::VM) {
-        return;
-    }
-    let asked =
-        route.query.get("$expand").is_some_and(|x| x.to_lowercase().contains("instanceview"));
-    let status_only = route.query.get("statusonly").is_some_and(|x| x == "true");
-    if !asked && !status_only {
-        properties(Arc::make_mut(value)).shift_remove("instanceView");
     }
 }
 

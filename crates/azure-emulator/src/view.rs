@@ -38,12 +38,12 @@ impl Azure {
 
     /// A resource by its key.
     pub(crate) fn view(&self, key: &str) -> Option<Arc<Value>> {
-        // Views of other options than the usual ones are not kept: options may change any time.
-        let unusual = [self.options.nic_pool_addresses, self.options.late_public_ip_address];
-        if unusual.iter().any(|option| option.is_on()) {
+        // What a public IP shows before its address is there is not kept: its operation may end,
+        // and the option change, without a write.
+        if self.options.late_public_ip_address.is_on() && self.is_being_made(key) {
             return self.store.get(key).map(|entry| Arc::new(self.show(key, entry)));
         }
-        self.store.view(key, |entry| self.show(key, entry))
+        self.store.view(key, self.options.nic_pool_addresses, |entry| self.show(key, entry))
     }
 
     fn show(&self, key: &str, entry: &Entry) -> Value {

@@ -3,6 +3,7 @@
 use crate::common::{self, *};
 use azure_emulator::{Fate, Fault, FaultKind, Options, Overlap, Request, Switch};
 use serde_json::json;
+use std::sync::Arc;
 
 fn slow() -> Cloud {
     Cloud::with(Options { lro_ms: 1000, base_url: "http://h".to_owned(), ..Options::default() })
@@ -25,6 +26,11 @@ fn a_write_is_updating_until_its_operation_ends() {
     let body = answer.body.clone().unwrap();
     assert_eq!(body["properties"]["provisioningState"], "Updating");
     assert!(body["properties"]["ipAddress"].is_null());
+    // The option may change any time.
+    for (late, address) in [(Switch::Off, json!("20.0.0.1")), (Switch::On, json!(null))] {
+        cloud.azure.options_mut().late_public_ip_address = late;
+        assert_eq!(cloud.get(&pip)["properties"]["ipAddress"], address);
+    }
     let url = answer.header("azure-asyncoperation").unwrap().to_owned();
     assert_eq!(cloud.poll(&url).body.unwrap(), json!({"status": "InProgress"}));
     let busy = cloud.try_put(&lb_id(), balancer(&pip, vec![]));
@@ -42,6 +48,18 @@ fn a_write_is_updating_until_its_operation_ends() {
     let shown = cloud.get(&pip);
     assert_eq!(shown["properties"]["provisioningState"], "Updating");
     assert_eq!(shown["properties"]["ipAddress"], "20.0.0.1");
+}
+
+/// Who reads a list again goes by that, and reads only what has changed.
+#[test]
+fn what_has_not_changed_is_the_same_value_though_addresses_come_late() {
+    let mut cloud = slow();
+    cloud.azure.options_mut().late_public_ip_address = Switch::On;
+    let pip = cloud.pip("a");
+    cloud.now_ms += 1000;
+    cloud.get(&pip);
+    let shown = || cloud.azure.shown_by_id(&pip).expect("it has just been read");
+    assert!(Arc::ptr_eq(&shown(), &shown()));
 }
 
 #[test]
