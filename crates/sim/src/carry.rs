@@ -173,10 +173,10 @@ impl Stage {
         let allowed = self.processes[number].may_write(self.now_ms)
             || self.mutant.as_ref().is_some_and(|m| m.ignores_lease());
         self.processes[number].outstanding += 1;
-        self.pairs.extend(self.under_way.keys().map(|other| (*other, id)));
-        self.under_way.insert(id, ());
         let reads = reads(&effect);
         if matches!(self.weather, Weather::Scripted(_)) {
+            self.pairs.extend(self.under_way.keys().map(|other| (*other, id)));
+            self.under_way.insert(id, ());
             self.writes.extend((!reads).then_some(id));
             self.suiting.extend(suiting(&effect).into_iter().map(|fault| (id, fault)));
         }
@@ -376,6 +376,7 @@ impl Stage {
     fn api_call(&mut self, sent: &Sent, request: &KubernetesCall) -> KubernetesAnswer {
         let before = self.object_at(&request.path);
         let answer = wire::kubernetes_call(&mut self.kubernetes, request, self.now_ms);
+        self.kubernetes.clear_calls();
         if let KubernetesAnswer::Reply { status, .. } = &answer
             && (request.method == "PATCH" || is_ledger(request))
         {
