@@ -223,8 +223,9 @@ impl Azure {
             }
             _ => body,
         };
-        let headers = self.write(route, body, old.clone())?;
-        self.written(&key, if old.is_some() { 200 } else { 201 }, headers)
+        let status = if old.is_some() { 200 } else { 201 };
+        let headers = self.write(route, body, old)?;
+        self.written(&key, status, headers)
     }
 
     fn written(&self, key: &str, status: u16, headers: Vec<(String, String)>) -> Checked<Answer> {
