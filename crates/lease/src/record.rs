@@ -35,14 +35,15 @@ impl Record {
     /// Reads a Lease that the API server has.
     #[must_use]
     pub fn new(object: Value) -> Option<Self> {
-        object.pointer("/metadata/resourceVersion")?.as_str()?;
-        Some(Self { object })
+        let record = Self { object };
+        record.field("metadata", "resourceVersion")?.as_str()?;
+        Some(record)
     }
 
     /// Whether it does not exist yet.
     #[must_use]
     pub fn is_new(&self) -> bool {
-        self.object.pointer("/metadata/resourceVersion").is_none()
+        self.field("metadata", "resourceVersion").is_none()
     }
 
     /// As JSON.
@@ -60,13 +61,13 @@ impl Record {
     /// The holder; empty if there is none.
     #[must_use]
     pub fn holder(&self) -> &str {
-        self.text("/spec/holderIdentity")
+        self.text("spec", "holderIdentity")
     }
 
     /// Its annotations as JSON; null if there are none.
     #[must_use]
     pub fn annotations(&self) -> Value {
-        self.object.pointer("/metadata/annotations").cloned().unwrap_or_default()
+        self.field("metadata", "annotations").cloned().unwrap_or_default()
     }
 
     /// The record with these annotations, if it is an object that has any.
@@ -82,7 +83,7 @@ impl Record {
     #[must_use]
     pub fn claimed(mut self, claim: &Claim<'_>) -> Self {
         let is_ours = self.holder() == claim.holder;
-        let transitions = self.object.pointer("/spec/leaseTransitions").and_then(Value::as_u64);
+        let transitions = self.field("spec", "leaseTransitions").and_then(Value::as_u64);
         if !is_ours {
             let grown = if self.is_new() { 0 } else { transitions.unwrap_or(0).saturating_add(1) };
             self.set("acquireTime", json!(claim.now));
@@ -110,8 +111,13 @@ impl Record {
         self.object["spec"][field] = value;
     }
 
-    fn text(&self, pointer: &str) -> &str {
-        self.object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+    /// By its keys: a JSON pointer is copied each time it is followed.
+    fn field(&self, part: &str, field: &str) -> Option<&Value> {
+        self.object.get(part)?.get(field)
+    }
+
+    fn text(&self, part: &str, field: &str) -> &str {
+        self.field(part, field).and_then(Value::as_str).unwrap_or("")
     }
 }
 
@@ -126,7 +132,7 @@ impl Sighting {
     /// Keeps the time of the earlier sighting as long as the record has not changed.
     #[must_use]
     pub fn of(record: &Record, earlier: Option<Self>, now_ms: u64) -> Self {
-        let revision = record.text("/metadata/resourceVersion");
+        let revision = record.text("metadata", "resourceVersion");
         match earlier {
             Some(earlier) if earlier.revision == revision => earlier,
             _ => Self { revision: revision.to_string(), at_ms: now_ms },
@@ -136,7 +142,7 @@ impl Sighting {
     /// When the holder has been silent for too long: by its own duration, at least by ours.
     #[must_use]
     pub fn ends_ms(&self, record: &Record, lease_ms: u64) -> u64 {
-        let theirs = record.object.pointer("/spec/leaseDurationSeconds").and_then(Value::as_u64);
+        let theirs = record.field("spec", "leaseDurationSeconds").and_then(Value::as_u64);
         let lasts_ms = theirs.unwrap_or(0).saturating_mul(1000).max(lease_ms);
         self.at_ms.saturating_add(lasts_ms)
     }
