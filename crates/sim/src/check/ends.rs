@@ -131,7 +131,7 @@ impl Stage {
     pub fn untrue(&self) -> Vec<String> {
         let standing = self.standing_addresses();
         // Where no port leads anywhere yet, only the Pods can change that.
-        let (unanswered, refused) = (self.unanswered(), self.refused());
+        let (refused, unanswered) = self.refused_and_unanswered();
         let waits = |name: &String| unanswered.contains(name);
         let mut wrong = Vec::new();
         for service in self.kubernetes.list("services", None) {

@@ -12,6 +12,7 @@ use control::KubernetesCall;
 use kube_emulator::ObjectRef;
 use model::kubernetes::SERVICE_FINALIZER;
 use serde_json::Value;
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const ENSURED: &str = "EnsuredLoadBalancer";
@@ -102,13 +103,15 @@ impl Stage {
 
     /// L4 at the end: a Service that is refused, and that its process has not warned.
     pub(crate) fn unwarned(&self) -> Option<String> {
-        let refused = self.refused();
-        self.kubernetes.list("services", None).iter().find_map(|service| {
+        // Nearly always none is silent, and to read what all of them were promised is dear.
+        let refused = LazyCell::new(|| self.refused());
+        let services = self.kubernetes.list("services", None);
+        let mut silent = services.iter().filter(|s| is_refused(s) && !self.has_warned(s));
+        silent.find_map(|service| {
             let meta = &service["metadata"];
             let name = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
             let judged = refused.contains(&name) && !self.is_name_stripped(&name);
-            let silent = judged && is_refused(service) && !self.has_warned(service);
-            silent.then(|| format!("{name} is refused, and no Event says so"))
+            judged.then(|| format!("{name} is refused, and no Event says so"))
         })
     }
 

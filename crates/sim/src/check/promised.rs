@@ -35,9 +35,10 @@ impl Stage {
         promise::refused(&self.promised())
     }
 
-    /// Services whose Pods do not say where a single port leads.
-    pub(crate) fn unanswered(&self) -> BTreeSet<String> {
-        promise::unanswered(&self.promised())
+    /// The same, and Services whose Pods do not say where a single port leads.
+    pub(crate) fn refused_and_unanswered(&self) -> (BTreeSet<String>, BTreeSet<String>) {
+        let scene = self.promised();
+        (promise::refused(&scene), promise::unanswered(&scene))
     }
 
     fn promised(&self) -> Scene {
