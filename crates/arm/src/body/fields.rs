@@ -143,11 +143,11 @@ fn fields_of<'v>(kind: &'static str, body: &'v Value) -> Result<&'v Object, Body
 }
 
 /// A copy of the fields that are wanted, without nulls: what is not wanted may be large, and is not
-/// copied first.
+/// copied first. Of an element nothing but its typed fields is there mostly: then no room is made.
 fn kept(fields: &Object, is_wanted: impl Fn(&str, &Value) -> bool) -> Object {
-    let wanted = fields.iter().filter(|(key, value)| !value.is_null() && is_wanted(key, value));
-    let mut kept = Object::with_capacity(fields.len());
-    kept.extend(wanted.map(|(key, value)| (key.clone(), value.clone())));
+    let wanted = || fields.iter().filter(|(key, value)| !value.is_null() && is_wanted(key, value));
+    let mut kept = Object::with_capacity(wanted().count());
+    kept.extend(wanted().map(|(key, value)| (key.clone(), value.clone())));
     kept
 }
 
