@@ -8,6 +8,7 @@ use model::azure::PoolMember;
 use model::world::{Azure, ById, Fact};
 use model::{Group, Policy, ResourceId};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The kinds of resource that are held one by one.
@@ -46,6 +47,18 @@ fn held(id: &ResourceId) -> Option<Held> {
     }
 }
 
+/// A body with the id that was asked for; the answer's may be absent, or written otherwise.
+fn named<'v>(item: &'v Value, id: &ResourceId) -> Cow<'v, Value> {
+    match item {
+        Value::Object(fields) if fields.get("id").and_then(Value::as_str) != Some(id.as_str()) => {
+            let mut fields = fields.clone();
+            fields.insert("id".to_owned(), id.as_str().into());
+            Cow::Owned(Value::Object(fields))
+        }
+        _ => Cow::Borrowed(item),
+    }
+}
+
 /// Takes the body of one resource, which takes the place of what was held of it.
 ///
 /// Into a list that has not been read yet nothing is put: one resource is not a list. Neither is a
@@ -60,12 +73,8 @@ pub fn apply_resource(
     item: &Value,
 ) -> Result<Applied, BodyError> {
     let Some(kind) = held(id) else { return Ok(Applied::Unchanged) };
-    let mut item = item.clone();
-    if let Value::Object(fields) = &mut item {
-        // The id that was asked for; the answer's may be absent, or written otherwise.
-        fields.insert("id".to_owned(), id.as_str().into());
-    }
-    let item = &item;
+    let item = named(item, id);
+    let item = &*item;
     let group = id.group().unwrap_or_else(|| policy.group.clone());
     let is_in = |wanted: &Group| group == *wanted;
     Ok(match kind {
