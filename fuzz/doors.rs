@@ -54,7 +54,7 @@ pub fn arm_answer(bytes: &[u8]) {
         status: 100 + u16::from_le_bytes([status[0], status[1]]) % 500,
         async_operation: Some(text.lines().next().unwrap_or_default().to_owned()),
         location: Some(text.lines().last().unwrap_or_default().to_owned()),
-        body: serde_json::from_slice(body).ok(),
+        body: serde_json::from_slice::<Value>(body).ok().map(Into::into),
         ..Reply::default()
     };
     let request = Request {

@@ -18,6 +18,7 @@ use observe::{Interner, KubernetesFact, kubernetes};
 use serde_json::{Value, json};
 use sim::wire;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Instructions of a program that count.
 const LONGEST: usize = 120;
@@ -355,7 +356,7 @@ fn refusal(number: u8) -> Reply {
     let wait = (number / 8).is_multiple_of(2).then_some(u64::from(number) * 100);
     Reply {
         status,
-        body: Some(json!({"error": {"code": code, "message": "no"}})),
+        body: Some(json!({"error": {"code": code, "message": "no"}}).into()),
         retry_after_ms: wait,
         ..Reply::default()
     }
@@ -367,10 +368,10 @@ fn damaged(answer: Answer, number: u8) -> Answer {
     match number % 6 {
         0 => reply.body = None,
         1 => reply.page = None,
-        2 => reply.body = Some(json!({"value": null, "properties": []})),
+        2 => reply.body = Some(json!({"value": null, "properties": []}).into()),
         3 => reply.status = 202,
         4 => {
-            if let Some(Value::Object(fields)) = &mut reply.body {
+            if let Some(Value::Object(fields)) = reply.body.as_mut().map(Arc::make_mut) {
                 let key = fields.keys().nth(usize::from(number / 6) % fields.len().max(1)).cloned();
                 key.map(|key| fields.shift_remove(&key));
             }

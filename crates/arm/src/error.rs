@@ -161,7 +161,7 @@ impl ArmError {
     #[must_use]
     pub fn of_operation(reply: &Reply) -> Self {
         let found = Found::in_reply(reply);
-        let status = reply.body.as_ref().and_then(|b| b.get("status")).and_then(Value::as_str);
+        let status = reply.body.as_deref().and_then(|b| b.get("status")).and_then(Value::as_str);
         let code = found.code.or_else(|| status.map(str::to_owned));
         let code = code.unwrap_or_else(|| "OperationFailed".to_owned());
         let mut codes = found.codes;
@@ -272,7 +272,7 @@ impl Found {
     /// The body says more than the header, which counts where the body has no code.
     fn in_reply(reply: &Reply) -> Self {
         let mut found = Self::default();
-        if let Some(body) = &reply.body {
+        if let Some(body) = reply.body.as_deref() {
             let error = ["error", "Error"].iter().find_map(|key| body.get(*key));
             found.gather(error.filter(|e| !e.is_null()).unwrap_or(body), DEPTH);
         }
@@ -344,7 +344,7 @@ pub(crate) fn says_error(reply: &Reply) -> bool {
         let code = place.and_then(|at| at.get("code").or_else(|| at.get("Code")));
         code.and_then(Value::as_str).is_some_and(|code| !code.is_empty())
     };
-    reply.error_code.is_some() || reply.body.as_ref().is_some_and(in_body)
+    reply.error_code.is_some() || reply.body.as_deref().is_some_and(in_body)
 }
 
 /// The network provider tells the wait of some throttled calls only in a message, its own or that

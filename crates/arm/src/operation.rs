@@ -10,6 +10,7 @@ use crate::exchange::{Answer, Method, Reply, Request, Target};
 use crate::page::target;
 use model::azure::Provisioning;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Wait before the first poll: most network writes are done within a second or two.
 pub const FIRST_POLL_MS: u64 = 1_000;
@@ -43,7 +44,7 @@ pub enum Step {
     /// Done.
     Done {
         /// The resource or the action's result, where one is known.
-        body: Option<Value>,
+        body: Option<Arc<Value>>,
     },
     /// Not done, or not known to be.
     Failed(ArmError),
@@ -153,7 +154,7 @@ impl Operation {
 
     /// An answer to a PUT: the operation's URL leads, then the resource's own state.
     fn written(&mut self, reply: &Reply) -> Step {
-        let state = reply.body.as_ref().and_then(read_provisioning);
+        let state = reply.body.as_deref().and_then(read_provisioning);
         if reply.status != 202 && state == Some(Provisioning::Succeeded) {
             return Step::Done { body: reply.body.clone() };
         }
@@ -169,7 +170,7 @@ impl Operation {
 
     /// An answer to a POST or DELETE: done unless it is 202, whatever the headers say.
     fn acted(&mut self, reply: &Reply) -> Step {
-        let status = reply.body.as_ref().and_then(operation_status);
+        let status = reply.body.as_deref().and_then(operation_status);
         if status == Some(Status::Failed) {
             return Step::Failed(ArmError::of_operation(reply));
         }
@@ -189,7 +190,7 @@ impl Operation {
             404 => return self.forgotten(reply),
             _ => return Step::Failed(ArmError::of_reply(reply)),
         }
-        let body = reply.body.as_ref();
+        let body = reply.body.as_deref();
         match body.and_then(operation_status) {
             Some(Status::Succeeded) => self.succeeded(None),
             Some(Status::Failed) => Step::Failed(ArmError::of_operation(reply)),
@@ -209,7 +210,7 @@ impl Operation {
             404 => return self.forgotten(reply),
             _ => return Step::Failed(ArmError::of_reply(reply)),
         }
-        let body = reply.body.as_ref();
+        let body = reply.body.as_deref();
         match body.and_then(operation_status) {
             Some(Status::Failed) => Step::Failed(ArmError::of_operation(reply)),
             Some(Status::Running) => self.again(reply),
@@ -223,7 +224,7 @@ impl Operation {
         if reply.status != 200 {
             return Step::Failed(ArmError::of_reply(reply));
         }
-        match reply.body.as_ref().and_then(read_provisioning) {
+        match reply.body.as_deref().and_then(read_provisioning) {
             Some(Provisioning::Busy) => {
                 self.phase = Phase::Resource;
                 self.again(reply)
@@ -236,7 +237,7 @@ impl Operation {
     fn absence_read(&mut self, reply: &Reply) -> Step {
         match reply.status {
             404 if is_gone(reply) => Step::Done { body: None },
-            200 => match reply.body.as_ref().and_then(read_provisioning) {
+            200 => match reply.body.as_deref().and_then(read_provisioning) {
                 Some(Provisioning::Failed) => Step::Failed(failed_state(reply)),
                 _ => self.again(reply),
             },
@@ -253,7 +254,7 @@ impl Operation {
         }
     }
 
-    fn succeeded(&mut self, body: Option<Value>) -> Step {
+    fn succeeded(&mut self, body: Option<Arc<Value>>) -> Step {
         match self.request.method {
             Method::Put | Method::Patch => {
                 self.phase = Phase::ReadBack;

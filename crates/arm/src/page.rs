@@ -135,7 +135,11 @@ impl Pages {
 }
 
 /// The items of a body, and where the list goes on.
-fn take_apart(mut body: Value) -> (Vec<Item>, Option<String>) {
+fn take_apart(body: Arc<Value>) -> (Vec<Item>, Option<String>) {
+    if body.get("value").is_none() && body.get("nextLink").is_none() {
+        return (vec![Item::Parsed(body)], None);
+    }
+    let mut body = Arc::unwrap_or_clone(body);
     let next = body.get("nextLink").and_then(Value::as_str).map(str::to_owned);
     let items = match body.get_mut("value").map(Value::take) {
         Some(Value::Array(items)) => items.into_iter().map(parsed).collect(),
@@ -145,7 +149,6 @@ fn take_apart(mut body: Value) -> (Vec<Item>, Option<String>) {
             body["value"] = other;
             vec![parsed(body)]
         }
-        None if body.get("nextLink").is_none() => vec![parsed(body)],
         Some(_) | None => Vec::new(),
     };
     (items, next)

@@ -80,7 +80,7 @@ pub fn request(
 /// It is no answer of Azure Monitor, or the metric could not be read.
 pub fn read(reply: &Reply) -> Result<Vec<Series>, String> {
     // An object with a list "value" comes as a page of a list.
-    let metrics: Vec<Cow<'_, Value>> = match (&reply.page, &reply.body) {
+    let metrics: Vec<Cow<'_, Value>> = match (&reply.page, reply.body.as_deref()) {
         (Some(page), _) => page.items.iter().map(JsonItem::json).collect(),
         (None, Some(body)) if body["value"].is_array() => {
             body["value"].as_array().into_iter().flatten().map(Cow::Borrowed).collect()
@@ -150,7 +150,7 @@ mod tests {
     use std::sync::Arc;
 
     fn reply(body: Value) -> Reply {
-        Reply { status: 200, body: Some(body), ..Reply::default() }
+        Reply { status: 200, body: Some(Arc::new(body)), ..Reply::default() }
     }
 
     #[test]

@@ -157,7 +157,7 @@ impl Came {
                 None => json!({ "value": items }),
             }
         });
-        let body = page.or_else(|| reply.body.clone());
+        let body = page.or_else(|| reply.body.as_deref().cloned());
         Self { status: reply.status, headers, body, fault: None }
     }
 

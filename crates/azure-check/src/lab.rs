@@ -15,6 +15,7 @@ use model::ResourceId;
 use model::azure::Provisioning;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What sends requests, waits and tells the time.
 pub trait Client {
@@ -269,7 +270,7 @@ impl<'a> Lab<'a> {
                 self.look_beside(request, reply);
             }
             match operation.advance(&answer) {
-                Step::Done { body } => return Ok(body),
+                Step::Done { body } => return Ok(body.map(Arc::unwrap_or_clone)),
                 Step::Failed(error) => return Err(error),
                 Step::ReadBack { request } => next = request,
                 Step::Poll { request, after_ms } => {
@@ -287,7 +288,7 @@ impl<'a> Lab<'a> {
 
     /// A PUT that has ended, by its body, and names an operation all the same: how that stands.
     fn look_beside(&mut self, request: &Request, reply: &Reply) {
-        let state = reply.body.as_ref().and_then(read_provisioning);
+        let state = reply.body.as_deref().and_then(read_provisioning);
         let ended = reply.status != 202 && state == Some(Provisioning::Succeeded);
         let (true, Method::Put, Some(url)) = (ended, request.method, &reply.async_operation) else {
             return;

@@ -110,8 +110,8 @@ impl Estate {
             };
             let answer = self.azure.handle(asked, 0);
             let missing = answer.status == 404;
-            let reply =
-                Reply { status: answer.status, body: answer.body.clone(), ..Reply::default() };
+            let body = answer.body.map(Into::into);
+            let reply = Reply { status: answer.status, body, ..Reply::default() };
             match pages.advance(Answer::Reply(Box::new(reply))) {
                 PageStep::Next { items, request: next } => {
                     gathering.take(facts, policy, need, &items);

@@ -33,8 +33,8 @@ pub fn azure_answer(answer: AzureAnswer) -> (Answer, u64) {
     let header = |name: &str| headers.get(name).cloned();
     let remaining = headers.iter().flat_map(|(name, value)| read_remaining(name, value)).collect();
     let (body, page) = match answer.shown {
-        Shown::Nothing => (answer.body, None),
-        Shown::One(one) => (Some(Arc::unwrap_or_clone(one)), None),
+        Shown::Nothing => (answer.body.map(Arc::new), None),
+        Shown::One(one) => (Some(one), None),
         Shown::Page { items, next } => {
             (None, Some(Page { items: items.into_iter().map(Item::Parsed).collect(), next }))
         }

@@ -35,7 +35,7 @@ pub fn request(method: Method) -> Request {
 
 /// An answer with a status and a body; `Null` is none.
 pub fn reply(status: u16, body: Value) -> Reply {
-    Reply { status, body: (!body.is_null()).then_some(body), ..Reply::default() }
+    Reply { status, body: (!body.is_null()).then(|| body.into()), ..Reply::default() }
 }
 
 /// The same as an answer.

@@ -90,3 +90,14 @@ fn items_that_are_texts_are_parsed_when_they_are_looked_at() {
         [json!({"id": "x"})]
     );
 }
+
+/// Who reads it again knows by its place in memory that it has not changed.
+#[test]
+fn one_resource_is_handed_on_without_a_copy() {
+    let body = Arc::new(json!({"id": "x"}));
+    let reply = Reply { status: 200, body: Some(Arc::clone(&body)), ..Reply::default() };
+    let step = Pages::start(&request(Method::Get)).advance(Answer::Reply(Box::new(reply)));
+    let PageStep::Done(items) = step else { panic!("{step:?}") };
+    let [Item::Parsed(item)] = items.as_slice() else { panic!("{items:?}") };
+    assert!(Arc::ptr_eq(item, &body));
+}

@@ -10,6 +10,7 @@ use azure_emulator::{Options, Switch};
 use ballast::emulated::Emulated;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 fn site() -> Site {
     Site {
@@ -118,7 +119,8 @@ impl<A: Alter> Client for Altered<A> {
     fn send(&mut self, request: &Request) -> Answer {
         let mut altered = request.clone();
         if let Some((status, body)) = self.alter.request(&mut altered) {
-            let reply = arm::Reply { status, body: Some(body), ..arm::Reply::default() };
+            let body = Some(body.into());
+            let reply = arm::Reply { status, body, ..arm::Reply::default() };
             return Answer::Reply(Box::new(reply));
         }
         let mut answer = self.azure.send(&altered);
@@ -405,7 +407,7 @@ fn other_headers_are_found() {
         let own = is(request, Method::Put, "networkSecurityGroups")
             || is(request, Method::Put, "virtualNetworks");
         if own
-            && let Some(body) = &mut reply.body
+            && let Some(body) = reply.body.as_mut().map(Arc::make_mut)
             && !body["properties"].is_null()
         {
             body["properties"]["provisioningState"] = json!("Succeeded");
@@ -564,7 +566,8 @@ fn what_a_failed_attempt_has_made_is_deleted_although_the_next_one_is_refused() 
     let answer = |request: &Request, reply: &mut arm::Reply| {
         if is(request, Method::Put, "publicIPAddresses") {
             let body = json!({"error": {"code": "ServiceUnavailable", "message": "Altered."}});
-            *reply = arm::Reply { status: 503, body: Some(body), ..arm::Reply::default() };
+            let body = Some(body.into());
+            *reply = arm::Reply { status: 503, body, ..arm::Reply::default() };
         }
     };
     let azure = Emulated::new(&site(), options());

@@ -26,7 +26,7 @@ fn left(scope: &str, count: u64) -> (String, u64) {
 
 fn throttled(code: &str, retry_after_ms: Option<u64>) -> Reply {
     let body = serde_json::json!({"error": {"code": code, "message": "too many"}});
-    Reply { status: 429, retry_after_ms, body: Some(body), ..Reply::default() }
+    Reply { status: 429, retry_after_ms, body: Some(body.into()), ..Reply::default() }
 }
 
 /// A budget with a clock and calls that are numbered.

@@ -23,7 +23,7 @@ pub fn reply(web: WebReply, method: Method, now: SystemTime) -> Reply {
     let list = if read { page(&body) } else { None };
     let (page, body) = match list {
         Some(list) => (whole(list, body), None),
-        None => (None, self::body(&body)),
+        None => (None, self::body(&body).map(Arc::new)),
     };
     Reply {
         status: status.as_u16(),

@@ -84,7 +84,7 @@ async fn a_write_carries_its_headers_and_the_answer_its_own() {
         retry_after_ms: Some(3000),
         error_code: Some("Odd".into()),
         remaining: vec![("x-ms-ratelimit-remaining-subscription-writes".into(), 99)],
-        body: Some(json!({"name": "x"})),
+        body: Some(json!({"name": "x"}).into()),
         page: None,
     };
     assert_eq!(reply(answer), expected);

@@ -161,7 +161,7 @@ impl Mutant {
             Canary::KeepsOpen if request.method == Method::Put => {
                 let body = request.body.as_ref()?.tree().into_owned();
                 let closes = closes(stage.azure.shown_by_id(path)?.as_ref(), &body);
-                closes.then(|| Reply { status: 200, body: Some(body), ..Reply::default() })
+                closes.then(|| Reply { status: 200, body: Some(body.into()), ..Reply::default() })
             }
             Canary::WaitsForTheBroken
                 if request.method.is_write() && self.refused && stage.poison.is_some() =>

@@ -16,6 +16,7 @@ use model::world::Kind;
 use observe::KubernetesFact;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use timeouts::Timeouts;
 
 named! {
@@ -192,7 +193,8 @@ impl Mutant {
             (Canary::IgnoresRetryAfter, _) => {
                 if let Answer::Reply(reply) = &mut answer {
                     reply.retry_after_ms = None;
-                    if let Some(message) = reply.body.as_mut().map(|b| &mut b["error"]["message"])
+                    let body = reply.body.as_mut().map(Arc::make_mut);
+                    if let Some(message) = body.map(|b| &mut b["error"]["message"])
                         && message.is_string()
                     {
                         *message = json!("");

@@ -28,7 +28,7 @@ impl Timeouts {
     pub fn show(&self, answer: &mut Answer) {
         let Answer::Reply(reply) = answer else { return };
         let one = reply.body.iter_mut();
-        one.for_each(|body| self.show_in(body));
+        one.for_each(|body| self.show_in(Arc::make_mut(body)));
         for item in reply.page.iter_mut().flat_map(|page| &mut page.items) {
             if let Item::Parsed(resource) = item {
                 self.show_in(Arc::make_mut(resource));

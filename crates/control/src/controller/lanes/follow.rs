@@ -19,6 +19,7 @@ use model::report::{ServiceReport, State, Wait};
 use model::{ResourceId, ServiceUid};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Writes in a row that may find another ETag before there are pauses: a resource whose ETag
 /// never fits is not read and written without end.
@@ -46,7 +47,7 @@ impl Controller {
         }
     }
 
-    fn succeeded(&mut self, id: &ResourceId, body: Option<Value>, now_ms: u64) {
+    fn succeeded(&mut self, id: &ResourceId, body: Option<Arc<Value>>, now_ms: u64) {
         self.planning.dirty = true;
         let contract = self.contract();
         let Some(lane) = self.lanes.all.get_mut(id) else { return };
@@ -60,7 +61,7 @@ impl Controller {
             Stage::Operating(operation) if operation.has_read() => Read::Back,
             _ => Read::NotYet,
         };
-        let verify = must_verify(&work.change, body.as_ref(), read);
+        let verify = must_verify(&work.change, body.as_deref(), read);
         if verify {
             work.stage = Stage::Verifying;
             lane.members_shown = self.lanes.member_writes;
@@ -83,7 +84,7 @@ impl Controller {
     }
 
     /// Stores what a write has come to.
-    fn store(&mut self, change: &Change, body: Option<Value>) {
+    fn store(&mut self, change: &Change, body: Option<Arc<Value>>) {
         self.look_at_names(&change.causes);
         // Each gives the load balancers that it is about another ETag.
         if let Action::Put {
@@ -156,7 +157,7 @@ impl Controller {
                 return;
             }
         };
-        match (&reply.body, reply.status) {
+        match (reply.body.as_deref(), reply.status) {
             (Some(body), 200) if is_undecided(&work, body, now_ms) => {
                 let passed_ms = now_ms - work.sent_ms;
                 let pause_ms = passed_ms.div_ceil(4).clamp(BUSY_MS, LONGEST_BUSY_MS);
@@ -452,7 +453,10 @@ mod tests {
 
     #[test]
     fn only_an_answer_about_the_resource_tells_of_it() {
-        let reply = |status, body| Reply { status, body, ..Reply::default() };
+        let reply = |status, body: Option<Value>| {
+            let body = body.map(Arc::new);
+            Reply { status, body, ..Reply::default() }
+        };
         let coded = |code: &str| Some(json!({"error": {"code": code, "message": "m"}}));
         for (told, reply) in [
             (true, reply(200, Some(json!({"id": "/r"})))),

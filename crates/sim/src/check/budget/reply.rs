@@ -10,7 +10,7 @@ pub(super) const UNASKED_MS: u64 = 1_000;
 
 /// What a reply of Azure's says.
 pub(super) fn heard(call: &Call, reply: &Reply) -> Heard {
-    let body = reply.body.as_ref();
+    let body = reply.body.as_deref();
     // A read of what does not exist says so.
     let absent = reply.status == 404 && call.purpose != Purpose::Write;
     let gone = reply.status == 404 && call.method == Method::Delete;
@@ -44,7 +44,7 @@ fn runs(call: &Call, reply: &Reply) -> bool {
     if call.purpose == Purpose::Read {
         return false;
     }
-    let body = reply.body.as_ref();
+    let body = reply.body.as_deref();
     let is = |value: &Value, words: &[&str]| {
         let text = value.as_str();
         text.is_some_and(|text| words.iter().any(|word| text.eq_ignore_ascii_case(word)))
@@ -78,7 +78,7 @@ mod tests {
         let seen = Seen { term, inputs, writes, news, version };
         let call = Call { target, path, correlation, purpose, method, about, seen, sent_ms };
         let poll_ms = |retry_after_ms: Option<u64>| {
-            let body = Some(json!({"status": "InProgress"}));
+            let body = Some(json!({"status": "InProgress"}).into());
             let reply = Reply { status: 200, retry_after_ms, body, ..Reply::default() };
             let heard = heard(&call, &reply);
             assert_eq!(heard.end, End::Runs);

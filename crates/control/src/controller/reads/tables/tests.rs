@@ -107,7 +107,7 @@ impl Cloud {
             }
             Method::Delete | Method::Patch => panic!("nothing is deleted here"),
         };
-        Answer::Reply(Box::new(Reply { status: 200, body: Some(body), ..Reply::default() }))
+        Answer::Reply(Box::new(Reply { status: 200, body: Some(body.into()), ..Reply::default() }))
     }
 
     fn update_table(&mut self, body: &Value) {
@@ -318,7 +318,7 @@ fn nobody_wakes_for_a_read_that_waits_for_a_write() {
     let wake_ms = run.controller.next_wake_ms();
     assert!(wake_ms.is_none_or(|at| at > run.now_ms), "{wake_ms:?} at {}", run.now_ms);
     // The answer that it waits for comes.
-    let reply = Reply { status: 200, body: Some(json!({})), ..Reply::default() };
+    let reply = Reply { status: 200, body: Some(json!({}).into()), ..Reply::default() };
     let answer = Answer::Reply(Box::new(reply));
     let call = post.expect("the addresses are being written");
     let effects = run.controller.step([Event::Azure { call, answer }], run.now_ms);
@@ -551,7 +551,7 @@ fn a_list_that_came_during_a_write_that_changed_nothing_is_read_again() {
             events.extend(run.answer(effect));
         }
     }
-    let reply = Reply { status: 429, body: Some(json!({})), ..Reply::default() };
+    let reply = Reply { status: 429, body: Some(json!({}).into()), ..Reply::default() };
     let answer = Answer::Reply(Box::new(reply));
     let effects = run.controller.step([Event::Azure { call, answer }], run.now_ms);
     let events: Vec<Event> = effects.into_iter().flat_map(|effect| run.answer(effect)).collect();
