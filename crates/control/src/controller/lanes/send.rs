@@ -292,7 +292,7 @@ impl Controller {
         let correlation = self.correlation();
         let request = request::of_change(self.contract(), &change, correlation.clone());
         let method = request.method.name();
-        self.record_sent(&change, method, &correlation, now_ms);
+        self.record_sent(&change, &request, now_ms);
         let text = format!("{method} {}", describe(&change));
         self.say(now_ms, NoticeKind::Sent, &change.causes, text, Some(correlation.clone()));
         let operation = Operation::start(&request);

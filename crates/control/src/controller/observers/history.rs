@@ -2,6 +2,7 @@
 
 use crate::controller::{Controller, Planning};
 use crate::observers::history::{self, WriteOutcome, WriteRecord};
+use arm::Request;
 use model::ServiceName;
 use model::plan::Change;
 use std::sync::Arc;
@@ -19,16 +20,10 @@ impl Controller {
     }
 
     /// A write is sent.
-    pub(crate) fn record_sent(
-        &mut self,
-        change: &Change,
-        method: &'static str,
-        correlation: &str,
-        now_ms: u64,
-    ) {
+    pub(crate) fn record_sent(&mut self, change: &Change, request: &Request, now_ms: u64) {
         let lane = self.lanes.all.get(&change.target);
         let attempt = lane.map_or(0, |lane| lane.retry.failures() + lane.turned_away) + 1;
-        let fields = history::of_action(&change.action);
+        let fields = history::of_action(&change.action, request);
         let services = &self.world.kubernetes.services;
         let drift = self.drift_of(&change.target);
         let causes = self.observers.history.causes.of(change, &fields.shown, drift, services);
@@ -36,9 +31,9 @@ impl Controller {
         services.sort_unstable();
         let record = WriteRecord {
             number: self.observers.history.next_number(),
-            method,
+            method: request.method.name(),
             target: change.target.clone(),
-            correlation: Arc::from(correlation),
+            correlation: Arc::from(request.correlation.as_str()),
             attempt,
             sent_ms: now_ms,
             ended_ms: None,

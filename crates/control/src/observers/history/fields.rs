@@ -1,8 +1,8 @@
 //! What a write changes, field by field.
 
 use super::Few;
-use arm::body;
 use arm::difference::{Field, diff};
+use arm::{Body, Request, body};
 use model::gateway::{LocationsUpdate, NameSet, ServicesUpdate};
 use model::plan::Action;
 use serde_json::{Value, json};
@@ -90,17 +90,15 @@ fn hide(value: &mut Value) {
     }
 }
 
-/// The first fields that an action changes, and how many more there are.
-pub(crate) fn of_action(action: &Action) -> Few<FieldChange> {
+/// The first fields that an action changes by its request, and how many more there are.
+pub(crate) fn of_action(action: &Action, request: &Request) -> Few<FieldChange> {
     let null = Value::Null;
+    let sent = || request.body.as_ref().map(Body::tree).unwrap_or_default();
     let all = match action {
-        Action::Put { before: None, after } => diff(&null, &body::write_resource(after)),
-        Action::Put { before: Some(before), after } => {
-            diff(&body::write_resource(before), &body::write_resource(after))
-        }
+        Action::Put { before: None, .. } | Action::MigratePools { .. } => diff(&null, &sent()),
+        Action::Put { before: Some(before), .. } => diff(&body::write_resource(before), &sent()),
         Action::Delete { before } => diff(&body::write_resource(before), &null),
         Action::DeleteChild => Vec::new(),
-        Action::MigratePools { pools } => diff(&null, &body::migrate_pools(pools)),
         Action::UpdateServices(update) => return of_services(update),
         Action::UpdateLocations(update) => return of_locations(update),
     };
