@@ -81,12 +81,11 @@ impl Azure {
             None => {
                 let key = route.key();
                 let value = self.view(&key).ok_or_else(|| not_found(route))?;
-                self.hide_instance_view(route, &key, value)
+                self.seen(&key, value, hides_instance_view(route))
             }
         };
         let etag = text(&found, &["etag"]).to_owned();
-        let headers = vec![("ETag".to_owned(), etag)];
-        Ok(Answer::showing(200, Shown::One(found)).with_headers(headers))
+        Ok(Answer::showing(200, Shown::One(found)).with_headers(vec![("ETag".to_owned(), etag)]))
     }
 
     pub(crate) fn list(&mut self, route: &Route) -> Checked<Answer> {
@@ -95,49 +94,41 @@ impl Azure {
             return Ok(answer);
         }
         if let Some(items) = self.gateway_table(route)? {
-            let items = items.into_iter().map(Arc::new).collect();
-            return Ok(self.page(route, items));
+            let items: Vec<Arc<Value>> = items.into_iter().map(Arc::new).collect();
+            return Ok(self.page(route, items, Some));
         }
         if let Some(place) = place(route) {
             let owner = self.view(&place.owner).ok_or_else(|| not_found(route))?;
             let items = list(&owner, &["properties", place.collection]);
-            let items = items.iter().cloned().map(Arc::new).collect();
-            return Ok(self.page(route, items));
+            let items: Vec<Arc<Value>> = items.iter().cloned().map(Arc::new).collect();
+            return Ok(self.page(route, items, Some));
         }
         let key = route.key();
         let above = key.rsplit_once('/').map_or("", |(above, _)| above);
         if !route.names.is_empty() && self.store.get(above).is_none() {
             return Err(not_found(route));
         }
-        let keys = self.keys_to_list(route);
+        let mut keys = self.keys_to_list(route);
         let newest = match &self.fault {
             Some(FaultKind::StaleList { age_ms }) => Some(*age_ms),
             _ => (self.options.list_lag_ms > 0).then_some(self.options.list_lag_ms),
         };
-        let mut items = Vec::new();
-        for key in keys {
-            let entry = self.store.get(&key);
-            let fresh = newest.zip(entry).is_some_and(|(age, entry)| {
-                entry.created_ms > 0 && entry.created_ms + age > self.now_ms
-            });
-            let value = if fresh { None } else { self.view(&key) };
-            let value = value.filter(|value| passes_filter(route, value));
-            items.extend(value.map(|value| self.hide_instance_view(route, &key, value)));
+        if let Some(age) = newest {
+            let is_fresh = |e: &Entry| e.created_ms > 0 && e.created_ms + age > self.now_ms;
+            keys.retain(|key| !self.store.get(key).is_some_and(is_fresh));
         }
-        Ok(self.page(route, items))
+        if route.query.contains_key("$filter") {
+            keys.retain(|key| self.view(key).is_some_and(|value| passes_filter(route, &value)));
+        }
+        let hides = hides_instance_view(route);
+        let shown = |key: String| Some(self.seen(&key, self.view(&key)?, hides));
+        Ok(self.page(route, keys, shown))
     }
 
-    /// Compute's instance view is only sent to those who ask for it.
-    fn hide_instance_view(&self, route: &Route, key: &str, value: Arc<Value>) -> Arc<Value> {
+    /// A view, without a machine's instance view where that is to be hidden.
+    fn seen(&self, key: &str, value: Arc<Value>, hides: bool) -> Arc<Value> {
         let inside = value.get("properties");
-        let has = inside.is_some_and(|inside| inside.get("instanceView").is_some());
-        if !has || !matches!(route.kind().as_str(), kind::VMSS_VM | kind::VM) {
-            return value;
-        }
-        let asked =
-            route.query.get("$expand").is_some_and(|x| x.to_lowercase().contains("instanceview"));
-        let status_only = route.query.get("statusonly").is_some_and(|x| x == "true");
-        if asked || status_only {
+        if !hides || inside.is_none_or(|inside| inside.get("instanceView").is_none()) {
             return value;
         }
         self.store.part_of_view(key, &value, |part| {
@@ -159,8 +150,14 @@ impl Azure {
         self.store.keys_of(&kind, &prefix).cloned().collect()
     }
 
-    /// Cuts a list into pages; the link to the next one carries where it starts.
-    fn page(&self, route: &Route, mut items: Vec<Arc<Value>>) -> Answer {
+    /// Cuts a list into pages; the link to the next one carries where it starts. Only what a page
+    /// shows is looked at.
+    fn page<T>(
+        &self,
+        route: &Route,
+        mut items: Vec<T>,
+        shown: impl Fn(T) -> Option<Arc<Value>>,
+    ) -> Answer {
         let start = route.query.get("$skiptoken").and_then(|token| token.parse::<usize>().ok());
         let start = start.unwrap_or(0).min(items.len());
         let size = if self.options.page_size == 0 { items.len() } else { self.options.page_size };
@@ -181,6 +178,7 @@ impl Azure {
             }
             link
         });
+        let items = items.into_iter().filter_map(shown).collect();
         Answer::showing(200, Shown::Page { items, next })
     }
 
@@ -479,6 +477,14 @@ impl Azure {
             _ => true,
         }
     }
+}
+
+/// Compute's instance view is only sent to those who ask for it.
+fn hides_instance_view(route: &Route) -> bool {
+    let asked = |x: &String| x.to_lowercase().contains("instanceview");
+    matches!(route.kind().as_str(), kind::VMSS_VM | kind::VM)
+        && !route.query.get("$expand").is_some_and(asked)
+        && route.query.get("statusonly").is_none_or(|x| x != "true")
 }
 
 /// `$filter='virtualMachineScaleSet/id' eq '…'`, the one filter clients use.
