@@ -106,8 +106,8 @@ impl Stage {
     fn note_idleness(&mut self, number: usize, idle: bool) {
         let now_ms = self.now_ms;
         let process = &mut self.processes[number];
-        let spins = process.next_wake_ms().is_some_and(|at| at <= now_ms);
-        process.idle_wakes = if idle && spins { process.idle_wakes + 1 } else { 0 };
+        let spins = idle && process.next_wake_ms().is_some_and(|at| at <= now_ms);
+        process.idle_wakes = if spins { process.idle_wakes + 1 } else { 0 };
         if process.idle_wakes > IDLE_WAKES {
             let text = format!("process {number} wakes again and again and does nothing");
             self.fail("L3", text);
