@@ -8,7 +8,7 @@ use crate::names::name_faults;
 use crate::patch::apply::{Writer, record_update};
 use crate::route::Target;
 use crate::status::ApiError;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Members of the metadata that only the API writes.
@@ -155,13 +155,14 @@ pub(super) fn writer_of<'a>(target: &Target, call: &'a Call) -> Writer<'a> {
 }
 
 /// The sent object in the stored form, with its namespace, if it belongs where it was sent.
-pub(super) fn checked_body(target: &Target, mut body: Value) -> Result<Value, ApiError> {
-    if !body.is_object() {
+pub(super) fn checked_body(target: &Target, body: Value) -> Result<Value, ApiError> {
+    let Value::Object(sent) = body else {
         return Err(ApiError::bad_request("the object provided is unrecognized: not an object"));
-    }
+    };
     let kind = target.kind;
     let (version, name) = (kind.api_version(), kind.kind);
-    let said = (text(&body, "/apiVersion"), text(&body, "/kind"));
+    let word = |key: &str| sent.get(key).and_then(Value::as_str).unwrap_or("");
+    let said = (word("apiVersion"), word("kind"));
     let fits = |said: &str, wanted: &str| said.is_empty() || said == wanted;
     if !fits(said.0, &version) || !fits(said.1, name) {
         return Err(ApiError::bad_request(format!(
@@ -170,12 +171,11 @@ pub(super) fn checked_body(target: &Target, mut body: Value) -> Result<Value, Ap
             said.0, said.1
         )));
     }
-    let mut whole = json!({"apiVersion": version, "kind": name});
-    if let (Some(whole), Some(map)) = (whole.as_object_mut(), body.as_object_mut()) {
-        whole.append(map);
-        whole.insert("apiVersion".to_string(), json!(version));
-        whole.insert("kind".to_string(), json!(name));
-    }
+    let mut whole = Map::with_capacity(sent.len() + 2);
+    whole.insert("apiVersion".to_string(), Value::String(version));
+    whole.insert("kind".to_string(), Value::String(name.to_string()));
+    whole.extend(sent.into_iter().filter(|(key, _)| !["apiVersion", "kind"].contains(&&**key)));
+    let mut whole = Value::Object(whole);
     child(&mut whole, "metadata");
     let said = text(&whole, "/metadata/namespace");
     let wanted = target.namespace.as_deref().unwrap_or("");
