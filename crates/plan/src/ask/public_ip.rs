@@ -10,7 +10,7 @@ use crate::tag_keys::is_reserved;
 use model::kubernetes::Service;
 use model::policy::BalancerSku;
 use model::{Exposure, Family, Group, ResourceId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -137,27 +137,27 @@ pub(super) fn options(r: &mut Reader<'_>, exposure: Exposure) -> PublicIpOptions
         }
         set.is_none()
     });
-    let distinct = tags.keys().map(|key| key.to_lowercase()).collect::<BTreeSet<_>>().len();
-    if distinct > TAGS {
-        r.find(&TOO_MANY_TAGS, "azure-pip-tags", &format!("{distinct} tags"));
+    if tags.len() > TAGS {
+        r.find(&TOO_MANY_TAGS, "azure-pip-tags", &format!("{} tags", tags.len()));
     }
     let annotated = r.raw("azure-pip-ip-tags").is_some();
     let ip_tags = annotated.then(|| pairs(r, "azure-pip-ip-tags"));
     PublicIpOptions { dns_label: dns_label(r), tags, ip_tags }
 }
 
-/// The pairs of `a=b,c=d`; the last of a key counts.
+/// The pairs of `a=b,c=d`; the last of a key counts, with its own letters: Azure's keys have no
+/// letter case, and of two that differ in it alone one would get the other's value.
 fn pairs(r: &mut Reader<'_>, annotation: &str) -> BTreeMap<Arc<str>, Arc<str>> {
-    let mut pairs = BTreeMap::new();
+    let mut pairs: BTreeMap<String, (Arc<str>, Arc<str>)> = BTreeMap::new();
     for entry in r.list(annotation) {
         match entry.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
             Some((key, value)) if !key.is_empty() && !value.contains('=') => {
-                pairs.insert(Arc::from(key), Arc::from(value));
+                pairs.insert(key.to_lowercase(), (Arc::from(key), Arc::from(value)));
             }
             Some(_) | None => r.find(&MALFORMED_TAG, annotation, entry),
         }
     }
-    pairs
+    pairs.into_values().collect()
 }
 
 fn dns_label(r: &mut Reader<'_>) -> DnsLabel {

@@ -283,6 +283,17 @@ fn tags_that_are_ours_or_malformed_do_not_count() {
 }
 
 #[test]
+fn of_keys_that_differ_in_letter_case_the_last_counts() {
+    let wanted = BTreeMap::from([(Arc::from("A"), Arc::from("z"))]);
+    for key in ["azure-pip-tags", "azure-pip-ip-tags"] {
+        let reading = read(&service(&[(key, "a=b,A=z")]), &policy());
+        let options = reading.intent.expect("accepted").public_ip_options;
+        let tags = if key == "azure-pip-tags" { Some(options.tags) } else { options.ip_tags };
+        assert_eq!(tags.as_ref(), Some(&wanted), "{key}");
+    }
+}
+
+#[test]
 fn a_port_in_a_key_has_no_leading_zero() {
     let found = |key| names(&read(&service(&[(key, "true")]), &policy()).findings);
     assert_eq!(found("port_80_no_lb_rule"), Vec::<&str>::new());
