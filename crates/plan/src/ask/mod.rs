@@ -13,7 +13,7 @@ pub(crate) mod additional;
 mod audit;
 mod finding_rule;
 pub(crate) mod limit;
-mod pinned;
+pub(crate) mod pinned;
 mod placement;
 pub(crate) mod private_link;
 mod probe;

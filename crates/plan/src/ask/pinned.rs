@@ -3,10 +3,28 @@
 use super::additional::AZURE;
 use super::reader::Reader;
 use super::rules::{INVALID_PINNED_ADDRESS, PRIVATE_PINNED_ADDRESS, UNUSED_PINNED_ADDRESS};
-use crate::ask::annotation::PREFIX;
+use crate::ask::annotation::full;
+use model::kubernetes::Service;
 use model::{Exposure, Family};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+
+/// The field that pins an address where no annotation does.
+const FIELD: &str = "spec.loadBalancerIP";
+
+fn annotation(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "azure-load-balancer-ipv4",
+        Family::V6 => "azure-load-balancer-ipv6",
+    }
+}
+
+/// What pins a Service's address of a family: the annotation, else the field.
+pub(crate) fn key(service: &Service, family: Family) -> String {
+    let key = annotation(family);
+    let is_set = service.annotation(key).is_some_and(|text| !text.trim().is_empty());
+    if is_set { full(key) } else { FIELD.to_owned() }
+}
 
 /// Reads the pinned address of each family: the annotation's, else `spec.loadBalancerIP`.
 pub(super) fn read(
@@ -16,16 +34,15 @@ pub(super) fn read(
 ) -> BTreeMap<Family, IpAddr> {
     let mut pinned = BTreeMap::new();
     let mut annotated = Vec::new();
-    for (family, key) in
-        [(Family::V4, "azure-load-balancer-ipv4"), (Family::V6, "azure-load-balancer-ipv6")]
-    {
+    for family in Family::ALL {
+        let key = annotation(family);
         let Some(text) = r.text(key) else { continue };
         annotated.push(family);
         if !families.contains(&family) {
             r.find(&UNUSED_PINNED_ADDRESS, key, text);
             continue;
         }
-        let key = format!("{PREFIX}{key}");
+        let key = full(key);
         if let Some(address) = parsed(r, &key, text)
             && fits(r, exposure, &key, text, address)
             && accept(r, family, &key, address)
@@ -44,16 +61,15 @@ fn field(
     annotated: &[Family],
     pinned: &mut BTreeMap<Family, IpAddr>,
 ) {
-    let field = "spec.loadBalancerIP";
     let Some(text) = r.service.load_balancer_ip.as_deref().map(str::trim) else { return };
     if text.is_empty() || families.iter().all(|f| annotated.contains(f)) {
         return;
     }
-    let Some(address) = parsed(r, field, text) else { return };
+    let Some(address) = parsed(r, FIELD, text) else { return };
     let family = Family::of(address);
     if !families.contains(&family) {
-        r.find_field(&UNUSED_PINNED_ADDRESS, field, text);
-    } else if !annotated.contains(&family) && fits(r, exposure, field, text, address) {
+        r.find_field(&UNUSED_PINNED_ADDRESS, FIELD, text);
+    } else if !annotated.contains(&family) && fits(r, exposure, FIELD, text, address) {
         pinned.insert(family, address);
     }
 }

@@ -6,6 +6,7 @@ use super::rules::{
     INVALID_TAG, MALFORMED_TAG, OVERRIDDEN_TAG, RESERVED_TAG, TOO_MANY_TAGS,
 };
 use super::{DnsLabel, PublicIpIntent, PublicIpOptions, tenancy};
+use crate::ask::annotation::full;
 use crate::tag_keys::is_reserved;
 use model::kubernetes::Service;
 use model::policy::BalancerSku;
@@ -15,6 +16,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 const GROUP: &str = "azure-load-balancer-resource-group";
+
+/// The annotations that name the public IP of IPv4, and of IPv6.
+const NAMES: [&str; 2] = ["azure-pip-name", "azure-pip-name-ipv6"];
 
 /// Tags that Azure takes on a resource (Azure Resource Manager, "Use tags to organize your Azure
 /// resources"); their keys have no letter case.
@@ -63,9 +67,17 @@ fn of_family<'a>(
     }
 }
 
+/// The annotation by which a Service names its public IP of a family: one that has IPv6 alone may
+/// use the plain key.
+pub(crate) fn name_key(service: &Service, family: Family) -> String {
+    let [plain, ipv6] = NAMES;
+    let is_set = |key| service.annotation(key).is_some_and(|text| !text.trim().is_empty());
+    let by_plain = family == Family::V4 || (is_set(plain) && !is_set(ipv6));
+    full(if by_plain { plain } else { ipv6 })
+}
+
 fn name(r: &mut Reader<'_>, families: &[Family], family: Family) -> Option<Arc<str>> {
-    let keys = ["azure-pip-name", "azure-pip-name-ipv6"];
-    let (key, name) = of_family(r, keys, families, family)?;
+    let (key, name) = of_family(r, NAMES, families, family)?;
     if !is_resource_name(name) {
         r.find(&INVALID_PUBLIC_IP_NAME, key, name);
     }

@@ -1,7 +1,7 @@
 //! Whether a subnet has a given address to give.
 
 use super::Refusal;
-use crate::ask::Intent;
+use crate::ask::{Intent, pinned};
 use crate::draft::Draft;
 use crate::standing::frontend;
 use ipnet::IpNet;
@@ -77,15 +77,9 @@ fn user(
 
 /// A private address that a Service insists on and cannot have.
 pub(crate) fn unusable(draft: &Draft<'_>, intent: &Intent, pinned: IpAddr, what: &str) -> Refusal {
-    let key = match Family::of(pinned) {
-        Family::V4 => "service.beta.kubernetes.io/azure-load-balancer-ipv4",
-        Family::V6 => "service.beta.kubernetes.io/azure-load-balancer-ipv6",
-    };
-    let case = draft.cases.get(&intent.uid);
-    let annotated = case.is_some_and(|case| case.service.annotations.contains_key(key));
-    let key = if annotated { key } else { "spec.loadBalancerIP" };
+    let key = pinned::key(draft.cases[&intent.uid].service, Family::of(pinned));
     let message = format!("must be an address {what}");
-    Refusal::new(Finding::refusal("PinnedAddressUnusable", key, &pinned.to_string(), &message))
+    Refusal::new(Finding::refusal("PinnedAddressUnusable", &key, &pinned.to_string(), &message))
 }
 
 /// The subnet that a Service names, or that of the cloud config, is not there.

@@ -1,7 +1,7 @@
 //! Which public IP a Service stands on, and why it cannot stand on one.
 
 use super::{Refusal, upgrade};
-use crate::ask::{DnsLabel, Intent, PublicIpIntent};
+use crate::ask::{DnsLabel, Intent, PublicIpIntent, pinned, public_ip};
 use crate::draft::{Draft, Edited};
 use crate::own::{self, Whose, name, tags};
 use model::azure::{PublicIp, Sku};
@@ -59,14 +59,14 @@ pub(crate) fn choose(
             PublicIpIntent::Named(name) => {
                 let id = draft.policy.public_ip_id(group, name);
                 let Some((id, _)) = known.get_key_value(&id) else {
-                    let (key, name) = named_by(intent, family);
+                    let (key, name) = named_by(draft, intent, family);
                     let message =
                         format!("must be the name of a public IP in resource group {group}");
                     return Err(refuse("PublicIpNotFound", &key, &name, &message));
                 };
                 id.clone()
             }
-            PublicIpIntent::Pinned => pinned(intent, family, known)?,
+            PublicIpIntent::Pinned => pinned(draft, intent, family, known)?,
         };
         let there = draft.public_ip(&id).map(|ip| (Arc::clone(ip), draft.own.public_ip(ip)));
         if let Some((ip, whose)) = &there {
@@ -120,11 +120,16 @@ fn known<'w>(draft: &mut Draft<'w>, group: &Group) -> Result<&'w ById<PublicIp>,
     }
 }
 
-fn pinned(intent: &Intent, family: Family, known: &ById<PublicIp>) -> Result<ResourceId, Choice> {
+fn pinned(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    known: &ById<PublicIp>,
+) -> Result<ResourceId, Choice> {
     let wanted = intent.pinned.get(&family).copied();
     let found = known.values().find(|ip| wanted.is_some() && ip.address == wanted);
     found.map(|ip| ip.id.clone()).ok_or_else(|| {
-        let (key, value) = named_by(intent, family);
+        let (key, value) = named_by(draft, intent, family);
         let group = &intent.public_ip_group;
         let message = format!("must be the address of a public IP in resource group {group}");
         refuse("PinnedAddressNotFound", &key, &value, &message)
@@ -136,17 +141,20 @@ fn refuse(rule: &'static str, key: &str, value: &str, message: &str) -> Choice {
 }
 
 /// Key and value by which a Service names the public IP of a family.
-fn named_by(intent: &Intent, family: Family) -> (String, String) {
-    let (plain, six) = match intent.public_ips.get(&family) {
-        Some(PublicIpIntent::Pinned) => ("azure-load-balancer-ipv4", "azure-load-balancer-ipv6"),
-        _ => ("azure-pip-name", "azure-pip-name-ipv6"),
-    };
-    let key = if family == Family::V6 { six } else { plain };
-    let value = match intent.public_ips.get(&family) {
-        Some(PublicIpIntent::Named(name)) => name.to_string(),
-        _ => intent.pinned.get(&family).map(ToString::to_string).unwrap_or_default(),
-    };
-    (format!("service.beta.kubernetes.io/{key}"), value)
+fn named_by(draft: &Draft<'_>, intent: &Intent, family: Family) -> (String, String) {
+    let service = draft.cases[&intent.uid].service;
+    match intent.public_ips.get(&family) {
+        Some(PublicIpIntent::Named(name)) => {
+            (public_ip::name_key(service, family), name.to_string())
+        }
+        Some(PublicIpIntent::Pinned) => {
+            let address = intent.pinned.get(&family).map(ToString::to_string);
+            (pinned::key(service, family), address.unwrap_or_default())
+        }
+        Some(PublicIpIntent::Managed { .. }) | None => {
+            (public_ip::name_key(service, family), String::new())
+        }
+    }
 }
 
 /// Another cluster's public IP is not written, so nothing is put on it.
@@ -160,7 +168,7 @@ fn is_usable(
     if whose != Whose::Foreign || draft.own.is_on_our_frontend(ip) {
         return Ok(());
     }
-    let (key, value) = named_by(intent, family);
+    let (key, value) = named_by(draft, intent, family);
     let name = ip.id.name();
     let message =
         format!("must be a public IP of this cluster or a BYO one; {name} is another cluster's");
@@ -180,7 +188,7 @@ fn is_allowed(
     if made || listed.contains(&ip.id) || draft.own.public_ip(ip) == Whose::Ours {
         return Ok(());
     }
-    let (key, value) = named_by(intent, family);
+    let (key, value) = named_by(draft, intent, family);
     let names: Vec<&str> = listed.iter().take(LISTED).map(ResourceId::name).collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     let message = format!(
@@ -194,7 +202,7 @@ fn is_allowed(
 /// nobody else's: Azure changes none of that.
 fn fits(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> Result<(), Choice> {
     let unfit = |rule, message: &str| {
-        let (key, value) = named_by(intent, family);
+        let (key, value) = named_by(draft, intent, family);
         Err(refuse(rule, &key, &value, message))
     };
     if ip.family != family {
@@ -223,12 +231,13 @@ fn fits(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> Re
 
 /// A public IP is on one load balancer at a time, and others stay on it where it is.
 pub(crate) fn on_another(
+    draft: &Draft<'_>,
     intent: &Intent,
     family: Family,
     ip: &ResourceId,
     balancer: &ResourceId,
 ) -> Refusal {
-    let (key, value) = named_by(intent, family);
+    let (key, value) = named_by(draft, intent, family);
     let (name, balancer) = (ip.name(), balancer.name());
     let message =
         format!("must be a public IP that is free; {name} is on load balancer {balancer}");

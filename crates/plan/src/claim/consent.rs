@@ -19,7 +19,7 @@ use super::Refusal;
 use super::holder::Address;
 use super::public_ip::Known;
 use crate::ask::annotation::{self, SHARE};
-use crate::ask::{Intent, PublicIpIntent};
+use crate::ask::{Intent, PublicIpIntent, pinned, public_ip};
 use crate::draft::{Case, Draft, Stance};
 use crate::own::{Whose, name, tags};
 use model::kubernetes::Service;
@@ -265,20 +265,11 @@ fn words(service: &Service, intent: &Intent, address: &Address) -> (String, Stri
         intent.public_ips.iter().find(named).map(|(family, _)| *family)
     };
     if let Some((id, family)) = id.and_then(|id| Some((id, of_id(id)?))) {
-        let six = family == Family::V6 && service.annotation("azure-pip-name-ipv6").is_some();
-        let key = if six { "azure-pip-name-ipv6" } else { "azure-pip-name" };
-        return (annotation::full(key), id.name().to_owned());
+        return (public_ip::name_key(service, family), id.name().to_owned());
     }
     let pinned = intent.pinned.iter().find(|(of, _)| family.is_none_or(|family| family == **of));
     let (family, value) = pinned.map_or((Family::V4, String::new()), |(f, a)| (*f, a.to_string()));
-    let key = match family {
-        Family::V4 => "azure-load-balancer-ipv4",
-        Family::V6 => "azure-load-balancer-ipv6",
-    };
-    match service.annotation(key) {
-        Some(_) => (annotation::full(key), value),
-        None => ("spec.loadBalancerIP".to_owned(), value),
-    }
+    (pinned::key(service, family), value)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use model::plan::{Edit, Object};
 use model::policy::{Layout, PoolKind, Tenancy};
 use model::report::{Finding, Severity, Wait};
 use model::world::{Fact, Kind, Need};
-use model::{Group, Policy, ServiceName, World};
+use model::{Family, Group, Policy, ServiceName, World};
 use plan_check::check;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -293,4 +293,28 @@ fn a_paused_service_stops_telling_what_is_anothers_by_now() {
         _ => None,
     });
     assert_eq!(told, Some(&own));
+}
+
+/// Of a key that is not on the Service its owner can correct nothing.
+#[test]
+fn a_refusal_names_the_key_by_which_the_service_names_its_address() {
+    let six = |annotation| Service {
+        families: vec![Family::V6],
+        ..public(1, "default", &[(annotation, "far")])
+    };
+    let plain = public(1, "default", &[]);
+    let field = Service { load_balancer_ip: Some("20.9.9.9".into()), ..plain };
+    let annotated = public(1, "default", &[("azure-load-balancer-ipv4", "20.9.9.9")]);
+    for (service, key) in [
+        (six("azure-pip-name"), "service.beta.kubernetes.io/azure-pip-name"),
+        (six("azure-pip-name-ipv6"), "service.beta.kubernetes.io/azure-pip-name-ipv6"),
+        (field, "spec.loadBalancerIP"),
+        (annotated, "service.beta.kubernetes.io/azure-load-balancer-ipv4"),
+    ] {
+        let (_, report) = planned(&world(vec![service]));
+        let found = report.services[&uid(1)].findings.iter();
+        let keys: Vec<&str> =
+            found.filter(|f| f.severity == Severity::Refusal).map(|f| &*f.key).collect();
+        assert_eq!(keys, [key]);
+    }
 }

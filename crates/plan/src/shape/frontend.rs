@@ -86,7 +86,7 @@ fn public(draft: &Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>)
             return Wanted::Wait(Wait::Resource { id, until: Until::Released });
         }
         Some(Held::Staying(other)) => {
-            return Wanted::Refuse(Box::new(choice::on_another(intent, family, id, &other)));
+            return Wanted::Refuse(Box::new(choice::on_another(draft, intent, family, id, &other)));
         }
         None => {}
     }
