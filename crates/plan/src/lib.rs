@@ -32,6 +32,7 @@ mod verdict;
 
 pub use claim::placement::pooled;
 pub use claim::private_link::{bereft, unread_links};
+pub use claim::unread::unfound;
 pub use migration::MOVING as SERVICES_MOVE;
 pub use own::other_layout::RULE as OTHER_LAYOUT_STANDS;
 pub use shape::unserved::RULE as NO_BACKENDS;

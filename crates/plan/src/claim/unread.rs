@@ -8,17 +8,19 @@
 //! edit. The exception is who would bring IPv6 beside a Private Link Service that may be there.
 
 use super::private_link::unsure;
-use crate::ask::Intent;
 use crate::ask::public_ip::named_group;
+use crate::ask::{self, Intent, PublicIpIntent};
 use crate::draft::{Draft, Stance};
 use crate::own::name;
 use crate::standing::{frontend, private_link};
 use crate::verdict::Frozen;
-use model::kubernetes::SERVICE_FINALIZER;
+use model::azure::PublicIp;
+use model::kubernetes::{SERVICE_FINALIZER, Service};
 use model::policy::Layout;
 use model::report::Wait;
-use model::world::Need;
-use model::{Exposure, ServiceUid};
+use model::world::{ById, Fact, Need};
+use model::{Exposure, Policy, ServiceUid, World};
+use std::collections::BTreeSet;
 
 /// Lets Services that stand stay as they are until what decides about them has been read, and notes
 /// the others.
@@ -147,4 +149,46 @@ fn stands(draft: &Draft<'_>, intent: &Intent) -> bool {
         let mut own = draft.views().filter_map(|balancer| balancer.frontend(&name));
         own.any(|f| frontend::is_as_asked(draft, intent, *family, f))
     })
+}
+
+/// The lists without what a Service names. It may have been made since they were read: a public IP
+/// or a subnet is made before the Service that names it.
+#[must_use]
+pub fn unfound(world: &World, policy: &Policy, service: &Service) -> BTreeSet<Need> {
+    let (azure, mut needs) = (&world.azure, BTreeSet::new());
+    if azure.public_ips.is_empty() && azure.subnets.is_empty() {
+        return needs;
+    }
+    let Some(intent) = ask::read(service, policy).intent else { return needs };
+    let group = &intent.public_ip_group;
+    let lacks = |all: &ById<PublicIp>| {
+        intent.public_ips.iter().any(|(family, wish)| match wish {
+            PublicIpIntent::Managed { .. } => false,
+            PublicIpIntent::Named(name) => !all.contains_key(&policy.public_ip_id(group, name)),
+            PublicIpIntent::Pinned => {
+                let address = intent.pinned.get(family).copied();
+                !all.values().any(|ip| ip.address == address)
+            }
+        })
+    };
+    if intent.exposure == Exposure::Public && is_without(azure.public_ips.get(group), lacks) {
+        needs.insert(Need::PublicIps(group.clone()));
+    }
+    let link = intent.private_link.as_ref().map(|link| &link.subnet);
+    for name in intent.subnet.iter().chain(link) {
+        let id = policy.subnet_id(name);
+        if is_without(azure.subnets.get(&id), Option::is_none) {
+            needs.insert(Need::Subnet(id));
+        }
+    }
+    needs
+}
+
+/// Whether what was read, if it was, does not have something; nor has what could not be read.
+fn is_without<T>(fact: Option<&Fact<T>>, lacks: impl FnOnce(&T) -> bool) -> bool {
+    match fact {
+        Some(Fact::Known(known)) => lacks(known),
+        Some(Fact::Unreadable(_)) => true,
+        Some(Fact::Unknown) | None => false,
+    }
 }

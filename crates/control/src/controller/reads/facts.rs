@@ -94,8 +94,18 @@ impl Controller {
             let about = BTreeSet::from([service.uid.clone()]);
             self.note_name(service);
             self.name_change(&service.uid);
+            self.look_for_named(service);
             self.say(now_ms, NoticeKind::Asked, &about, text, None);
         }
+    }
+
+    /// What a Service names may have been made just before the Service: without another look it
+    /// would be refused until the lists are read again to notice drift.
+    fn look_for_named(&mut self, service: &Service) {
+        let nodes = self.policy.over(Backends::Nodes);
+        let nodes = nodes.filter(|_| service.wish == Wish::LoadBalancer);
+        let needs = nodes.map(|policy| plan::unfound(&self.world, policy, service));
+        needs.into_iter().flatten().for_each(|need| self.read_now(need));
     }
 
     /// A Pod of another process's may have egress gateways that lists do not show yet.
@@ -199,15 +209,17 @@ fn asks(service: &Service) -> Service {
 
 #[cfg(test)]
 mod tests {
+    use crate::reads::read::Read;
     use crate::sample::{policy, service};
     use crate::{Controller, Event, Leadership, Options};
     use model::azure::{
         ConnectionState, PrivateEndpointConnection, PrivateLinkService, Provisioning, Rest,
     };
     use model::kubernetes::{LoadBalancerType, Service, Wish};
-    use model::world::{Fact as Known, Kind};
+    use model::world::{Fact as Known, Kind, Need};
     use model::{Policy, ServiceUid};
     use observe::KubernetesFact as Fact;
+    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     fn hear(controller: &mut Controller, facts: impl IntoIterator<Item = Fact>) -> Vec<String> {
@@ -238,6 +250,20 @@ mod tests {
         let list = [Fact::ListBegin(Kind::Services), Fact::ListEnd(Kind::Services, None)];
         assert!(hear(controller, list).is_empty());
         assert!(controller.world.kubernetes.services.is_empty());
+    }
+
+    #[test]
+    fn what_a_service_names_and_lists_lack_is_looked_for_again() {
+        let mut controller = Controller::new(fixture::policy(), Options::default());
+        let need = Need::PublicIps(controller.policy.group.clone());
+        let none = Known::Known(BTreeMap::new());
+        controller.world.azure.public_ips.insert(controller.policy.group.clone(), none);
+        for (annotations, looks) in [(&[][..], false), (&[("azure-pip-name", "made")][..], true)] {
+            let service = fixture::numbered(1, annotations);
+            hear(&mut controller, [Fact::Service(Box::new(service))]);
+            let read = controller.reads.store.get(&need);
+            assert_eq!(read.is_some_and(Read::is_awaited), looks);
+        }
     }
 
     /// One private endpoint is connected to the Private Link Service of this Service.
