@@ -1,6 +1,7 @@
 //! Additional addresses: none that others in the cluster depend on.
 
 use super::Refusal;
+use super::public_ip::Known;
 use crate::ask::additional::{self, KEY};
 use crate::ask::annotation::PREFIX;
 use crate::ask::hold;
@@ -27,6 +28,8 @@ struct Taken {
     frontends: BTreeMap<IpAddr, BTreeSet<Base>>,
     /// Public IPs that carry the tag of Services.
     public_ips: BTreeMap<IpAddr, Vec<Arc<PublicIp>>>,
+    /// Public IPs that Services name: the base names of those Services.
+    named: BTreeMap<IpAddr, BTreeSet<Base>>,
     /// Nodes, Pods and cluster IPs.
     hosts: BTreeSet<IpAddr>,
     /// Pod ranges and subnets, first address to last, apart from each other.
@@ -53,8 +56,10 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
         let Some(intent) = case.intent() else { continue };
         let addresses = intent.additional.iter().copied();
         let obstacles = addresses.filter_map(|address| {
+            let named = || taken.claimant(case.service, &case.base, address);
             let theirs = || holders.others(draft, case.service, &case.base, &taken, address);
-            Some((address, taken.obstacle(case.service, &case.base, address).or_else(theirs)?))
+            let standing = taken.obstacle(case.service, &case.base, address);
+            Some((address, standing.or_else(named).or_else(theirs)?))
         });
         let finding = |(address, what): (IpAddr, String)| {
             let message = format!("address {{value}} is {what}; use another one");
@@ -130,6 +135,7 @@ impl Taken {
         let mut taken = Self {
             frontends: BTreeMap::new(),
             public_ips: BTreeMap::new(),
+            named: BTreeMap::new(),
             hosts: hosts.chain(cluster).copied().collect(),
             ranges: IpNet::aggregate(&ranges)
                 .into_iter()
@@ -140,6 +146,7 @@ impl Taken {
         let ours = draft.each_balancer().filter(|b| is_of_clusters(draft, b));
         ours.for_each(|b| taken.add_frontends(draft, b));
         taken.add_public_ips(draft);
+        taken.add_named(draft);
         taken
     }
 
@@ -167,6 +174,26 @@ impl Taken {
                 self.public_ips.entry(address).or_default().push(Arc::clone(ip));
             }
         }
+    }
+
+    fn add_named(&mut self, draft: &Draft<'_>) {
+        let mut known = Known::default();
+        for case in draft.cases.values() {
+            let Some((intent, base)) = case.intent().zip(Base::of(&case.base)) else { continue };
+            for id in known.named_by(draft, intent) {
+                if let Some(address) = draft.public_ip(&id).and_then(|ip| ip.address) {
+                    self.named.entry(address).or_default().insert(base.clone());
+                }
+            }
+        }
+    }
+
+    /// What an address is where another Service is about to stand on it. Who has it already keeps
+    /// it until that one does: to name it takes nothing away.
+    fn claimant(&self, service: &Service, base: &str, address: IpAddr) -> Option<String> {
+        let by = self.named.get(&address)?;
+        let free = by.iter().any(|one| one.is(base)) || service.told().any(|told| told == address);
+        (!free).then(|| "that of a public IP that another Service names".to_owned())
     }
 
     /// Whether a Service has, or is on, a frontend with this address.

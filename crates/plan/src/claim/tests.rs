@@ -274,6 +274,21 @@ fn one_namespace_does_not_fill_the_ledger() {
     assert!(refused.iter().all(told), "{refused:#?}");
 }
 
+/// Both are new: one would get a public IP and a frontend, and be refused once the other stands.
+#[test]
+fn a_public_ip_that_another_service_names_is_no_additional_address() {
+    let first = public(1, "default", &[(MORE, "20.50.0.1")]);
+    let mut world = world(vec![first, public(2, "default", &[NAMED])]);
+    bring(&mut world, "byo", &[]);
+    let taken = [("AdditionalAddressTaken".to_owned(), "20.50.0.1".to_owned())];
+    assert_eq!(refusals(&world, &policy(), 1), taken);
+    assert!(refusals(&world, &policy(), 2).is_empty());
+    // To name an address takes it from none that has it.
+    service_mut(&mut world, &uid(1)).ingress =
+        vec![Ingress { ip: Some("20.50.0.1".into()), hostname: None }];
+    assert!(refusals(&world, &policy(), 1).is_empty());
+}
+
 /// Its owner took the annotation off while the Service was paused, so none asks for an additional
 /// address any more; what the status still tells is another's frontend by now, and kube-proxy would
 /// lead what is sent there to the wrong Service.
