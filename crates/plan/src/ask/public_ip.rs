@@ -2,8 +2,9 @@
 
 use super::reader::{Reader, is_group_name, is_resource_name};
 use super::rules::{
-    INVALID_DNS_LABEL, INVALID_PUBLIC_IP_NAME, INVALID_PUBLIC_IP_PREFIX, INVALID_RESOURCE_GROUP,
-    INVALID_TAG, MALFORMED_TAG, OVERRIDDEN_TAG, RESERVED_TAG, TOO_MANY_TAGS,
+    ANNOTATION_IGNORED, INVALID_DNS_LABEL, INVALID_PUBLIC_IP_NAME, INVALID_PUBLIC_IP_PREFIX,
+    INVALID_RESOURCE_GROUP, INVALID_TAG, MALFORMED_TAG, OVERRIDDEN_TAG, RESERVED_TAG,
+    TOO_MANY_TAGS,
 };
 use super::{DnsLabel, PublicIpIntent, PublicIpOptions, tenancy};
 use crate::ask::annotation::full;
@@ -19,6 +20,9 @@ const GROUP: &str = "azure-load-balancer-resource-group";
 
 /// The annotations that name the public IP of IPv4, and of IPv6.
 const NAMES: [&str; 2] = ["azure-pip-name", "azure-pip-name-ipv6"];
+
+/// The annotations with the prefix of a new public IP of IPv4, and of IPv6.
+const PREFIXES: [&str; 2] = ["azure-pip-prefix-id", "azure-pip-prefix-id-ipv6"];
 
 /// Tags that Azure takes on a resource (Azure Resource Manager, "Use tags to organize your Azure
 /// resources"); their keys have no letter case.
@@ -38,6 +42,7 @@ pub(super) fn sources(
     }
     for &family in families {
         let source = if let Some(name) = name(r, families, family) {
+            note_prefix(r, families, family);
             PublicIpIntent::Named(name)
         } else if let Some(prefix) = prefix(r, families, family) {
             PublicIpIntent::Managed { prefix: Some(prefix) }
@@ -84,12 +89,22 @@ fn name(r: &mut Reader<'_>, families: &[Family], family: Family) -> Option<Arc<s
     Some(Arc::from(name))
 }
 
+/// A public IP that exists comes from no prefix any more.
+fn note_prefix(r: &mut Reader<'_>, families: &[Family], family: Family) {
+    let found = of_family(r, PREFIXES, families, family);
+    // On Basic load balancers a prefix is noted in any case.
+    if let Some((key, id)) = found.filter(|_| r.policy.sku == BalancerSku::Standard) {
+        let message = "{value} has no effect, because the Service names its public IP; use one of \
+                       the two";
+        r.find_with(&ANNOTATION_IGNORED, &full(key), id, message);
+    }
+}
+
 fn prefix(r: &mut Reader<'_>, families: &[Family], family: Family) -> Option<ResourceId> {
     if r.policy.sku == BalancerSku::Basic {
         return None;
     }
-    let keys = ["azure-pip-prefix-id", "azure-pip-prefix-id-ipv6"];
-    let (key, text) = of_family(r, keys, families, family)?;
+    let (key, text) = of_family(r, PREFIXES, families, family)?;
     let id = ResourceId::new(text);
     if !is_prefix(&id) {
         r.find(&INVALID_PUBLIC_IP_PREFIX, key, text);

@@ -283,6 +283,24 @@ fn tags_that_are_ours_or_malformed_do_not_count() {
 }
 
 #[test]
+fn a_prefix_beside_the_name_of_a_public_ip_is_noted() {
+    let id = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/publicIPPrefixes/p";
+    let found = |service: &Service, annotations: &[(&str, &str)]| {
+        let annotations = fixture::service(annotations).annotations;
+        let service = Service { annotations, ..service.clone() };
+        names(&read(&service, &policy()).findings)
+    };
+    let (name, prefix) = (("azure-pip-name", "byo"), ("azure-pip-prefix-id", id));
+    let four = service(&[]);
+    let six = Service { families: vec![Family::V6], ..service(&[]) };
+    for service in [&four, &six] {
+        assert_eq!(found(service, &[name, prefix]), ["AnnotationIgnored"]);
+        assert_eq!(found(service, &[name]), Vec::<&str>::new());
+        assert_eq!(found(service, &[prefix]), Vec::<&str>::new());
+    }
+}
+
+#[test]
 fn of_keys_that_differ_in_letter_case_the_last_counts() {
     let wanted = BTreeMap::from([(Arc::from("A"), Arc::from("z"))]);
     for key in ["azure-pip-tags", "azure-pip-ip-tags"] {

@@ -1,6 +1,7 @@
 //! Which public IP a Service stands on, and why it cannot stand on one.
 
 use super::{Refusal, upgrade};
+use crate::ask::rules::UNUSED_PINNED_ADDRESS;
 use crate::ask::{DnsLabel, Intent, PublicIpIntent, pinned, public_ip};
 use crate::draft::{Draft, Edited};
 use crate::own::{self, Whose, name, tags};
@@ -84,6 +85,7 @@ pub(crate) fn choose(
                 continue;
             }
         }
+        note_other_pin(draft, intent, family, there.as_ref().map(|(ip, _)| &**ip));
         dns_conflict(intent, there.as_ref().map(|(ip, _)| ip), edited.get(&id))?;
         label_conflict(draft, intent, (family, &id), edited)?;
         picks.push(Pick { family, id, there });
@@ -134,6 +136,23 @@ fn pinned(
         let message = format!("must be the address of a public IP in resource group {group}");
         refuse("PinnedAddressNotFound", &key, &value, &message)
     })
+}
+
+/// A name goes before a prefix, and either before a pinned address, as with the Go cloud provider:
+/// a Service that pins another address than that of its public IP does not get it.
+fn note_other_pin(draft: &mut Draft<'_>, intent: &Intent, family: Family, ip: Option<&PublicIp>) {
+    let Some((ip, pinned)) = ip.zip(intent.pinned.get(&family)) else { return };
+    if ip.address.is_none_or(|address| address == *pinned) {
+        return;
+    }
+    let key = pinned::key(draft.cases[&intent.uid].service, family);
+    let message = format!(
+        "{{value}} has no effect, because azure-pip-name or azure-pip-prefix-id decides for public \
+         IP {}; use one of the two",
+        ip.id.name()
+    );
+    let found = UNUSED_PINNED_ADDRESS.found_with(&key, &pinned.to_string(), &message);
+    draft.note(&intent.uid, [found]);
 }
 
 fn refuse(rule: &'static str, key: &str, value: &str, message: &str) -> Choice {

@@ -274,6 +274,18 @@ fn one_namespace_does_not_fill_the_ledger() {
     assert!(refused.iter().all(told), "{refused:#?}");
 }
 
+#[test]
+fn a_pinned_address_is_noted_where_the_public_ip_that_is_named_has_another() {
+    for (pinned, noted) in [("20.50.0.1", None), ("20.50.0.9", Some("20.50.0.9"))] {
+        let pin = ("azure-load-balancer-ipv4", pinned);
+        let mut world = world(vec![public(1, "default", &[NAMED, pin])]);
+        bring(&mut world, "byo", &[]);
+        let found = findings(&settled(world), &policy(), 1, Severity::Note);
+        let wanted = noted.map(|value| ("UnusedPinnedAddress".to_owned(), value.to_owned()));
+        assert_eq!(found, Vec::from_iter(wanted));
+    }
+}
+
 /// Both are new: one would get a public IP and a frontend, and be refused once the other stands.
 #[test]
 fn a_public_ip_that_another_service_names_is_no_additional_address() {

@@ -131,6 +131,7 @@ fn is_plain(intent: &Intent) -> bool {
     let made = |wish: &PublicIpIntent| matches!(wish, PublicIpIntent::Managed { .. });
     options.dns_label == DnsLabel::Untouched
         && options.ip_tags.is_none()
+        && intent.pinned.is_empty()
         && intent.public_ips.values().all(made)
 }
 
