@@ -159,20 +159,17 @@ fn refuse(rule: &'static str, key: &str, value: &str, message: &str) -> Choice {
     Choice::Refuse(Box::new(Refusal::new(Finding::refusal(rule, key, value, message))))
 }
 
-/// Key and value by which a Service names the public IP of a family.
-fn named_by(draft: &Draft<'_>, intent: &Intent, family: Family) -> (String, String) {
+/// Key and value by which a Service names its address of a family.
+pub(crate) fn named_by(draft: &Draft<'_>, intent: &Intent, family: Family) -> (String, String) {
     let service = draft.cases[&intent.uid].service;
-    match intent.public_ips.get(&family) {
-        Some(PublicIpIntent::Named(name)) => {
+    match (intent.public_ips.get(&family), intent.pinned.get(&family)) {
+        (Some(PublicIpIntent::Named(name)), _) => {
             (public_ip::name_key(service, family), name.to_string())
         }
-        Some(PublicIpIntent::Pinned) => {
-            let address = intent.pinned.get(&family).map(ToString::to_string);
-            (pinned::key(service, family), address.unwrap_or_default())
+        (Some(PublicIpIntent::Pinned) | None, Some(address)) => {
+            (pinned::key(service, family), address.to_string())
         }
-        Some(PublicIpIntent::Managed { .. }) | None => {
-            (public_ip::name_key(service, family), String::new())
-        }
+        _ => (public_ip::name_key(service, family), String::new()),
     }
 }
 

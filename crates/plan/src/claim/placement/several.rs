@@ -2,9 +2,10 @@
 
 use super::capacity::Capacity;
 use super::{Assignment, Placement, add_others, backends, id_of, seat};
+use crate::ask::annotation::{CONFIGURATIONS, full};
 use crate::ask::{Intent, PublicIpIntent};
 use crate::claim::Refusal;
-use crate::claim::choice::Chosen;
+use crate::claim::choice::{Chosen, named_by};
 use crate::claim::contest;
 use crate::claim::holder::{self, Address};
 use crate::draft::Draft;
@@ -184,14 +185,15 @@ impl Choice<'_> {
             return if eligible.contains(&at) {
                 Ok(at)
             } else {
-                Err(refusal(
-                    "PinnedLoadBalancerNotEligible",
-                    &format!(
-                        "the pinned address is on load balancer {name}, where the Service must \
-                         not be; use one that is free or on one of: {}",
-                        self.names(eligible.iter())
-                    ),
-                ))
+                let pinned = |family: &&Family| intent.pinned.contains_key(family);
+                let family = intent.families.iter().find(pinned).or(intent.families.first());
+                let (key, value) = named_by(draft, intent, *family.unwrap_or(&Family::V4));
+                let message = format!(
+                    "{{value}} is on load balancer {name}, where the Service must not be; use one \
+                     that is free or on one of: {}",
+                    self.names(eligible.iter())
+                );
+                Err(Finding::refusal("PinnedLoadBalancerNotEligible", &key, &value, &message))
             };
         }
         self.choose(&free, intent.exposure)
@@ -286,13 +288,15 @@ impl Choice<'_> {
             ];
             let counts = counts.iter().zip(words).map(|(count, what)| format!("{count} {what}"));
             let counts: Vec<String> = counts.collect();
-            return Err(refusal(
-                "NoEligibleLoadBalancer",
-                &format!(
-                    "no load balancer configuration takes the Service ({}); at least one must",
-                    counts.join(", ")
-                ),
-            ));
+            let message = format!(
+                "no load balancer configuration takes the Service ({}); at least one must",
+                counts.join(", ")
+            );
+            let rule = "NoEligibleLoadBalancer";
+            return Err(match named.is_empty() {
+                true => refusal(rule, &message),
+                false => Finding::refusal(rule, &full(CONFIGURATIONS), &named.join(","), &message),
+            });
         }
         let picks = |at: &Index| {
             self.configs[*at].services.is_some() || self.configs[*at].namespaces.is_some()

@@ -342,6 +342,18 @@ fn a_service_that_nobody_takes_is_refused_with_counts() {
 }
 
 #[test]
+fn a_service_that_names_a_closed_configuration_is_refused_by_its_annotation() {
+    let mut configs = two();
+    configs[1].placement = Admission::Closed;
+    let named = annotated(1, "azure-load-balancer-configurations", "LB2");
+    let (_, report) = crate::plan(&world(vec![named]), &policy(Layout::Several(configs)));
+    let finding = &report.services[&uid(1)].findings[0];
+    let key = "service.beta.kubernetes.io/azure-load-balancer-configurations";
+    assert_eq!((finding.rule, &*finding.key), ("NoEligibleLoadBalancer", key));
+    assert_eq!(&*finding.value, "lb2");
+}
+
+#[test]
 fn a_closed_balancer_keeps_whom_it_has() {
     let mut world = world(vec![service(1), service(2)]);
     settle(&mut world, &policy(Layout::Several(two())));
