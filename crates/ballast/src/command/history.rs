@@ -100,7 +100,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     document.narrow(wanted, since_ms);
     match args.output {
         Format::Json => output::print_json(&document)?,
-        Format::Text => output::print(&render(&document, Paint::choose(color)))?,
+        Format::Text => output::print(&render(&document, wanted, Paint::choose(color)))?,
     }
     Ok(Exit::Done)
 }

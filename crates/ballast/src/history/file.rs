@@ -224,7 +224,7 @@ mod tests {
         let outcomes: Vec<&str> = writes.iter().map(|write| write.outcome.as_str()).collect();
         assert_eq!(outcomes, ["unknown", "done"]);
         let mut document = HistoryDocument { now_ms: 90_000, writes, ..HistoryDocument::default() };
-        let text = render(&document, Paint::Plain);
+        let text = render(&document, Wanted::Everything, Paint::Plain);
         assert!(text.contains("outcome unknown") && !text.contains("under way"), "{text}");
         document.narrow(Wanted::Everything, 1_500);
         assert_eq!(document.writes.len(), 1, "it is not within a later span");

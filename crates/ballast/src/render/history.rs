@@ -1,6 +1,6 @@
 //! The history as text: one write a paragraph, with its cause, its fields and Azure's answer.
 
-use crate::history::{DriftEntry, FieldEntry, HistoryDocument, UNKNOWN, WriteEntry};
+use crate::history::{DriftEntry, FieldEntry, HistoryDocument, UNKNOWN, Wanted, WriteEntry};
 use crate::output::{Ink, Paint};
 use crate::render::tree::scalar;
 use edge::clock::utc_seconds;
@@ -15,9 +15,9 @@ const CAUSE: usize = 600;
 /// Services and causes of a write that are printed.
 const FEW: usize = 5;
 
-/// The whole text, the first write first.
+/// The whole text, the first write first; the document has been narrowed to what is wanted.
 #[must_use]
-pub fn render(document: &HistoryDocument, paint: Paint) -> String {
+pub fn render(document: &HistoryDocument, wanted: Wanted<'_>, paint: Paint) -> String {
     let mut text = String::new();
     let mut drift = document.drift.iter().peekable();
     for write in &document.writes {
@@ -28,7 +28,12 @@ pub fn render(document: &HistoryDocument, paint: Paint) -> String {
     }
     drift.for_each(|after| text.push_str(&render_drift(after, paint)));
     if text.is_empty() {
-        text.push_str("No write to Azure and no drift is remembered.\n");
+        let about = match wanted {
+            Wanted::Everything => String::new(),
+            Wanted::Service(name) => format!(" of Service {name}"),
+            Wanted::Namespace(name) => format!(" of namespace {name}"),
+        };
+        text.push_str(&format!("No write to Azure and no drift{about} is remembered.\n"));
     }
     text
 }
@@ -140,7 +145,7 @@ fn cut_at(text: &str, letters: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{CauseEntry, Wanted};
+    use crate::history::CauseEntry;
     use serde_json::json;
 
     #[test]
@@ -181,7 +186,7 @@ mod tests {
         };
         let mut document =
             HistoryDocument { now_ms: 1_700_000_009_000, writes: vec![write], drift: vec![drift] };
-        let text = render(&document, Paint::Plain);
+        let text = render(&document, Wanted::Everything, Paint::Plain);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[0],
@@ -198,7 +203,11 @@ mod tests {
         assert!(lines[3].starts_with("  because default/web was edited by kubectl-edit"));
         assert_eq!(lines[4], "  ~ rules[a].port: 80 → 443");
         assert_eq!(lines[5], "  and 2 more fields: -o json");
-        document.narrow(Wanted::Service("default/other"), 0);
-        assert!(render(&document, Paint::Plain).starts_with("No write to Azure"));
+        let other = Wanted::Service("default/other");
+        document.narrow(other, 0);
+        assert_eq!(
+            render(&document, other, Paint::Plain),
+            "No write to Azure and no drift of Service default/other is remembered.\n"
+        );
     }
 }
