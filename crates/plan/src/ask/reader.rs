@@ -134,7 +134,12 @@ impl<'a> Reader<'a> {
             return;
         }
         self.found.entry(rule.name).or_default().0 += 1;
-        self.findings.push(rule.found_with(&quoted(key), &value, message));
+        // What a value must be is told beside what it is, also where that is nothing: of a list
+        // such as `10.0.0.0/8,` it is the empty entry that is wrong.
+        let empty = value.is_empty() && message.starts_with("must ");
+        let shown = empty && !message.contains("{value}");
+        let rest = if shown { " (got {value})" } else { "" };
+        self.findings.push(rule.found_with(&quoted(key), &value, &[message, rest].concat()));
     }
 
     /// Reads something on trial: what was read, and what was found, which does not count.

@@ -282,6 +282,21 @@ fn tags_that_are_ours_or_malformed_do_not_count() {
     assert_eq!(tags, BTreeMap::from(wanted));
 }
 
+/// What is wrong with `10.0.0.0/8,` cannot be seen otherwise.
+#[test]
+fn an_empty_value_that_is_refused_is_shown() {
+    for (key, value) in [
+        ("azure-allowed-ip-ranges", "10.0.0.0/8,"),
+        ("azure-load-balancer-tcp-idle-timeout", ""),
+        ("azure-load-balancer-health-probe-interval", ""),
+        ("azure-allowed-service-tags", ""),
+    ] {
+        let reading = read(&service(&[(key, value)]), &policy());
+        let text = reading.findings[0].to_string();
+        assert!(text.ends_with("(got \"\")"), "{text}");
+    }
+}
+
 #[test]
 fn a_prefix_beside_the_name_of_a_public_ip_is_noted() {
     let id = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/publicIPPrefixes/p";
