@@ -160,7 +160,7 @@ fn finding<'b>(
         return Some((finding, None));
     }
     for (family, _, name) in ready {
-        if let Some(found) = taken(balancer, intent, *family, name) {
+        if let Some(found) = taken(draft, balancer, intent, (*family, &**name)) {
             return Some(found);
         }
     }
@@ -297,10 +297,10 @@ pub(crate) fn crowded(draft: &Draft<'_>, balancer: &LoadBalancer, nodes: usize) 
 
 /// A port of the Service that something else has on the frontend, or another port of its own.
 fn taken<'b>(
+    draft: &Draft<'_>,
     balancer: View<'b>,
     intent: &Intent,
-    family: Family,
-    frontend: &str,
+    (family, frontend): (Family, &str),
 ) -> Option<(Finding, Option<&'b Rule>)> {
     let others = balancer.rules_to(frontend).into_iter();
     let mut theirs = Listeners::default();
@@ -314,7 +314,7 @@ fn taken<'b>(
         let before = own.find((protocol, port)).map(|kind| name::rule(intent, kind, family));
         own.add((protocol, port), &wish.kind);
         let by = theirs.find((protocol, port)).filter(|_| before.is_none());
-        let clash = by.map(|rule| rule.name.to_string());
+        let clash = by.map(|rule| user(draft, intent, rule));
         let all = protocol == RuleProtocol::All && port == 0;
         let nat = translated.iter().find(|f| {
             f.ports
@@ -331,6 +331,14 @@ fn taken<'b>(
         }
     }
     None
+}
+
+/// Who has a rule: the Service, where it is of the asker's own namespace.
+fn user(draft: &Draft<'_>, asker: &Intent, rule: &Rule) -> String {
+    let owner = draft.owner_of(&rule.name).and_then(|uid| draft.cases.get(uid));
+    let owner = owner.map(|case| &case.service.name);
+    let near = owner.filter(|name| name.namespace == asker.name.namespace);
+    near.map_or_else(|| rule.name.to_string(), |name| format!("Service {name}"))
 }
 
 /// Rules and pools of inbound NAT on a frontend.

@@ -173,6 +173,8 @@ fn a_service_goes_to_the_balancer_that_has_the_address_it_is_to_share() {
     change(&mut world, claimed(2, &[INTERNAL, PINNED]));
     let report = idle(&world, &policy, 2);
     assert_eq!((report.state, report.findings[0].rule), (State::RefusedServing, "PortTaken"));
+    let message = &report.findings[0].message;
+    assert!(message.contains("is used by Service default/web-1;"), "{message}");
     change(&mut world, beside(claimed(2, &[INTERNAL, PINNED])));
     settle(&mut world, &policy);
     assert_eq!((on(&world, "kubernetes-internal"), on(&world, "lb2")), (vec![1], vec![]));
