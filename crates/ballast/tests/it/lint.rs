@@ -163,6 +163,7 @@ const CASES: &[(&str, &str, &str)] = &[
         SINGLE,
         "@azure-allowed-service-tags: AzureCloud\nloadBalancerSourceRanges: [198.51.100.0/24]",
     ),
+    ("SourceRangesOfOtherFamily", SINGLE, "@azure-allowed-ip-ranges: 2001:db8::/32"),
     ("DenyAllWithoutRanges", SINGLE, "@azure-deny-all-except-load-balancer-source-ranges: true"),
     ("PrivateLinkUnreachable", NICS, "@azure-pls-create: true"),
     ("PrivateLinkNeedsIpv4", NICS, "@link\nipFamilies: [IPv6]\nipFamilyPolicy: SingleStack"),

@@ -3,7 +3,7 @@
 use super::reader::Reader;
 use super::rules::{
     CONFLICTING_SOURCE_RANGES, DENY_ALL_WITHOUT_RANGES, EMPTY_SERVICE_TAGS, INVALID_SERVICE_TAG,
-    INVALID_SOURCE_RANGE, SOURCE_RANGES_LIMIT_TAGS,
+    INVALID_SOURCE_RANGE, SOURCE_RANGES_LIMIT_TAGS, SOURCE_RANGES_OF_OTHER_FAMILY,
 };
 use super::{AccessIntent, AccessPort, DenyAll, SecurityRules};
 use crate::ask::annotation::{self, INTERNAL, PREFIX, Truth};
@@ -24,7 +24,7 @@ pub const SOURCES: [&str; 3] = [TAGS, RANGES, CORE_RANGES];
 /// Reads who may connect. Without tags and ranges a public Service is open to the Internet, and
 /// an internal one needs no rule. Here the Go controller compares the annotation in any letter
 /// case: a Service that says `True` is public and not open.
-pub(super) fn read(r: &mut Reader<'_>) -> AccessIntent {
+pub(super) fn read(r: &mut Reader<'_>, families: &[Family]) -> AccessIntent {
     let mut tags = service_tags(r);
     let mut ranges = annotated_ranges(r);
     let conflict = !ranges.is_empty();
@@ -41,6 +41,9 @@ pub(super) fn read(r: &mut Reader<'_>) -> AccessIntent {
         r.find(&SOURCE_RANGES_LIMIT_TAGS, TAGS, value);
     }
     ranges.extend(of_field);
+    if tags.is_empty() {
+        note_families(r, families, &ranges);
+    }
     let deny_all = deny_all(r, &ranges);
     let says_internal = r.is_true(INTERNAL, Truth::AnyCase);
     if !says_internal && tags.is_empty() && ranges.is_empty() {
@@ -127,6 +130,21 @@ fn range(r: &mut Reader<'_>, key: &str, text: &str) -> Option<IpNet> {
             r.find_field(&INVALID_SOURCE_RANGE, key, text);
             None
         }
+    }
+}
+
+/// Ranges of which none is of a family that the Service has open nothing, and let nothing else in.
+fn note_families(r: &mut Reader<'_>, families: &[Family], ranges: &[IpNet]) {
+    if ranges.is_empty() || ranges.iter().any(|range| families.contains(&Family::of(range.addr())))
+    {
+        return;
+    }
+    if let Some(key) = [RANGES, CORE_RANGES].into_iter().find(|key| !r.list(key).is_empty()) {
+        let value = r.raw(key).unwrap_or("");
+        r.find(&SOURCE_RANGES_OF_OTHER_FAMILY, key, value);
+    } else {
+        let value = r.service.source_ranges.join(",");
+        r.find_field(&SOURCE_RANGES_OF_OTHER_FAMILY, FIELD, &value);
     }
 }
 

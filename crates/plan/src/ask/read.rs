@@ -37,7 +37,7 @@ pub fn read(service: &Service, policy: &Policy) -> Reading {
     let rules =
         probe::rules(&mut r, &probe::Setting { exposure, floating, proxy, families: &families });
     let additional = additional::read(&mut r);
-    let access = access::read(&mut r);
+    let access = access::read(&mut r, &families);
     limit::check(&mut r, &families, &rules, &additional, &access);
     let intent = Intent {
         uid: service.uid.clone(),

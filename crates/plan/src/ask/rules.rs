@@ -171,6 +171,10 @@ rules! {
         "azure-allowed-service-tags: AzureCloud"
         "{value} is limited by the source ranges, because kube-proxy drops all other sources; the \
          source ranges must contain the addresses of the tags, too";
+    SOURCE_RANGES_OF_OTHER_FAMILY Note "SourceRangesOfOtherFamily"
+        "azure-allowed-ip-ranges: 2001:db8::/32"
+        "{value} allows no source, because the Service does not have this family; use ranges of a \
+         family in spec.ipFamilies";
     DENY_ALL_WITHOUT_RANGES Note "DenyAllWithoutRanges"
         "azure-deny-all-except-load-balancer-source-ranges: true"
         "{value} has no effect; only used with source ranges";

@@ -185,6 +185,26 @@ fn service_tags_close_the_internet_and_are_limited_by_source_ranges() {
 }
 
 #[test]
+fn ranges_without_one_of_the_services_families_are_noted() {
+    let (four, six) = ("10.0.0.0/8", "2001:db8::/32");
+    for (families, ranges, noted) in [
+        (&[Family::V4][..], six, true),
+        (&[Family::V6][..], four, true),
+        (&[Family::V4][..], "2001:db8::/32,10.0.0.0/8", false),
+        (&[Family::V4, Family::V6][..], four, false),
+    ] {
+        let web = Service { families: families.to_vec(), ..service(&[]) };
+        let annotations = service(&[("azure-allowed-ip-ranges", ranges)]).annotations;
+        let annotated = Service { annotations, ..web.clone() };
+        let limited = Service { source_ranges: ranges.split(',').map(Arc::from).collect(), ..web };
+        for service in [annotated, limited] {
+            let found = names(&read(&service, &policy()).findings);
+            assert_eq!(found.contains(&"SourceRangesOfOtherFamily"), noted, "{ranges}");
+        }
+    }
+}
+
+#[test]
 fn pinned_addresses_fit_the_load_balancer() {
     let pinned = |address: &str, annotations: &[(&str, &str)]| {
         let mut web = service(annotations);
