@@ -20,6 +20,8 @@ pub enum Kind {
     Programmed,
     /// A Service is refused or set aside.
     Refused,
+    /// The owner of a Service should know something that does not keep it from being served.
+    Noted,
     /// Something failed and will be tried again.
     Failed,
     /// Somebody else changed what is ours.
@@ -37,6 +39,7 @@ impl Kind {
             Self::Answered => "answer",
             Self::Programmed => "done",
             Self::Refused => "refused",
+            Self::Noted => "noted",
             Self::Failed => "failed",
             Self::Drifted => "drifted",
         }

@@ -77,6 +77,8 @@ pub enum NoticeKind {
     Programmed,
     /// A Service is refused or set aside.
     Refused,
+    /// The owner of a Service should know something that does not keep it from being served.
+    Noted,
     /// Something failed and will be tried again.
     Failed,
     /// Somebody else changed what is ours.

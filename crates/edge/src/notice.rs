@@ -44,7 +44,7 @@ impl NoticeSink {
         let correlation = notice.correlation.as_deref().unwrap_or("");
         let kind = notice.kind;
         match kind {
-            NoticeKind::Refused | NoticeKind::Failed | NoticeKind::Drifted => {
+            NoticeKind::Refused | NoticeKind::Noted | NoticeKind::Failed | NoticeKind::Drifted => {
                 tracing::warn!(?kind, services, changes, correlation, "{}", notice.text);
             }
             NoticeKind::Asked

@@ -77,7 +77,8 @@ fn said(console: &Console, before: u64) -> Option<String> {
     let new = usize::try_from(history.seen() - before).unwrap_or(usize::MAX);
     let mut new = history.entries().take(new);
     let matters = |kind: Kind| {
-        matches!(kind, Kind::Programmed | Kind::Refused | Kind::Failed | Kind::Drifted)
+        use Kind::{Drifted, Failed, Noted, Programmed, Refused};
+        matches!(kind, Programmed | Refused | Noted | Failed | Drifted)
     };
     new.find(|e| matters(e.kind)).map(|e| e.text.clone())
 }

@@ -150,6 +150,7 @@ pub(super) fn entry(notice: Notice) -> Entry {
         NoticeKind::Answered => Kind::Answered,
         NoticeKind::Programmed => Kind::Programmed,
         NoticeKind::Refused => Kind::Refused,
+        NoticeKind::Noted => Kind::Noted,
         NoticeKind::Failed => Kind::Failed,
         NoticeKind::Drifted => Kind::Drifted,
     };

@@ -15,6 +15,7 @@ pub fn render(notice: &Notice, started_ms: u64, paint: Paint) -> String {
         NoticeKind::Answered => ("answer", Ink::Dim),
         NoticeKind::Programmed => ("done", Ink::Green),
         NoticeKind::Refused => ("refused", Ink::Red),
+        NoticeKind::Noted => ("noted", Ink::Yellow),
         NoticeKind::Failed => ("failed", Ink::Red),
         NoticeKind::Drifted => ("drifted", Ink::Yellow),
     };

@@ -257,6 +257,7 @@ fn kind(h: &mut Html, kind: Kind) {
     match kind {
         Kind::Programmed => parts::badge(h, "programmed", kind.word()),
         Kind::Refused => parts::badge(h, "refused", kind.word()),
+        Kind::Noted => parts::badge(h, "note", kind.word()),
         Kind::Failed | Kind::Drifted => parts::badge(h, "failed", kind.word()),
         Kind::Answered => parts::badge(h, "done", kind.word()),
         Kind::Asked | Kind::Planned | Kind::Sent => parts::badge(h, "waiting", kind.word()),

@@ -107,17 +107,28 @@ pub(crate) fn word(reason: &EventReason, message: &str) -> Word {
     Word { kind: reason.kind, reason: reason.name.to_owned(), message: message.to_owned() }
 }
 
-/// What is wrong with a Service: one text and one Event for each rule.
-pub(crate) fn texts(report: &ServiceReport, layout: &Layout) -> Vec<(Arc<str>, Word)> {
-    let mut texts = Vec::new();
-    for (finding, text) in by_rule(&report.findings) {
-        texts.push((Arc::clone(&text), finding_word(finding, &text)));
+/// What a Service's owner is told of one rule.
+pub(crate) struct Told {
+    /// One text for all findings of the rule.
+    pub text: Arc<str>,
+    /// What it means for the Service.
+    pub severity: Severity,
+    /// The Events that say so.
+    pub words: Vec<Word>,
+}
+
+/// What is wrong with a Service, by rule.
+pub(crate) fn texts(report: &ServiceReport, layout: &Layout) -> Vec<Told> {
+    let told = |(finding, text): (&Finding, Arc<str>)| {
+        let severity = finding.severity;
+        let mut words = vec![finding_word(finding, &text)];
         // On container load balancers users look for the rule, too.
-        if *layout == Layout::PerService && finding.severity == Severity::Refusal {
-            texts.push((Arc::clone(&text), warning(finding.rule, &text)));
+        if *layout == Layout::PerService && severity == Severity::Refusal {
+            words.push(warning(finding.rule, &text));
         }
-    }
-    texts
+        Told { text, severity, words }
+    };
+    by_rule(&report.findings).into_iter().map(told).collect()
 }
 
 /// The first finding of each rule, with a text for all of the rule.

@@ -63,7 +63,7 @@ impl Spans {
             }
             NoticeKind::Programmed => self.end_changes(notice, End::Good),
             NoticeKind::Refused => self.end_changes(notice, End::Bad(&notice.text)),
-            NoticeKind::Planned | NoticeKind::Drifted => Vec::new(),
+            NoticeKind::Planned | NoticeKind::Noted | NoticeKind::Drifted => Vec::new(),
         }
     }
 
@@ -250,6 +250,7 @@ mod tests {
             ],
         }]);
         assert_eq!(Value::from(ended), wanted);
+        assert!(spans.take(&notice(NoticeKind::Noted, 29, "noted", &[CHANGE])).is_empty());
         let ended = spans.take(&notice(NoticeKind::Programmed, 30, "programmed", &[CHANGE]));
         assert_eq!(ended.len(), 1);
         assert_eq!(ended[0]["spanId"], "1000000000000001");

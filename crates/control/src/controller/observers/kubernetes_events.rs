@@ -5,11 +5,11 @@ use crate::controller::Controller;
 use crate::effect::{Effect, NoticeKind};
 use crate::observers::event_queue::{Waiting, Word};
 use crate::observers::kubernetes_events::{
-    Said, by_rule, failed, is_done, is_unread, since, texts, warning, word,
+    Said, Told, by_rule, failed, is_done, is_unread, since, texts, warning, word,
 };
 use crate::observers::reason;
 use model::kubernetes::{POD_FINALIZER, Service};
-use model::report::{Report, ServiceReport, State};
+use model::report::{Report, ServiceReport, Severity, State};
 use model::world::Need;
 use model::{ServiceName, ServiceUid};
 use std::collections::BTreeSet;
@@ -130,9 +130,9 @@ impl Controller {
             }
         }
         let texts = texts(now, &self.policy.layout);
-        let known: BTreeSet<Arc<str>> = texts.iter().map(|t| Arc::clone(&t.0)).collect();
-        let new: Vec<(Arc<str>, Word)> =
-            texts.into_iter().filter(|(text, _)| !said.texts.contains(text)).collect();
+        let known: BTreeSet<Arc<str>> = texts.iter().map(|t| Arc::clone(&t.text)).collect();
+        let new: Vec<Told> =
+            texts.into_iter().filter(|told| !said.texts.contains(&told.text)).collect();
         // A refusal that is being tried again at this moment is not forgotten.
         if now.state == State::Programmed || now.state.is_frozen() {
             said.texts.clone_from(&known);
@@ -141,13 +141,14 @@ impl Controller {
         }
         let name = said.name.clone();
         let about = BTreeSet::from([uid.clone()]);
-        for (text, word) in new {
-            let refused = word.kind == "Warning";
-            if refused {
-                let text = format!("Service {name}: {text}");
-                self.say(now_ms, NoticeKind::Refused, &about, text, None);
-            }
-            words.push(word);
+        for told in new {
+            let kind = match told.severity {
+                Severity::Refusal | Severity::Hold => NoticeKind::Refused,
+                Severity::Note => NoticeKind::Noted,
+            };
+            let text = format!("Service {name}: {}", told.text);
+            self.say(now_ms, kind, &about, text, None);
+            words.extend(told.words);
         }
         if programmed {
             let at = now.addresses.join(", ");
@@ -253,7 +254,7 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use crate::controller::{Controller, Options};
-    use crate::effect::Effect;
+    use crate::effect::{Effect, NoticeKind};
     use fixture::policy;
     use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
     use model::world::{Fact, Need};
@@ -334,18 +335,19 @@ mod tests {
         let services = [(ServiceUid::new("uid"), Arc::new(report))].into();
         controller.planning.report = Report { services, ..Report::default() };
         controller.say_changes(0);
-        let mut lines = 0;
+        let mut lines = Vec::new();
         let mut messages = Vec::new();
         for effect in std::mem::take(&mut controller.calls.effects) {
             match effect {
                 Effect::Kubernetes { request, .. } => {
                     messages.push(request.body["message"].as_str().unwrap_or("").to_owned());
                 }
-                Effect::Say(_) => lines += 1,
+                Effect::Say(notice) => lines.push(notice.kind),
                 Effect::Azure { .. } => {}
             }
         }
-        assert_eq!((messages.len(), lines), (2, 2), "{messages:?}");
+        assert_eq!(messages.len(), 2, "{messages:?}");
+        assert_eq!(lines, [NoticeKind::Refused, NoticeKind::Noted]);
         assert!(messages[0].contains("\"5\"") && messages[0].ends_with("; and 994 more"));
         assert!(messages[1].contains("\"2\"") && !messages[1].contains("more"));
         controller.say_changes(1);
