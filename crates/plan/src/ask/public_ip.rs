@@ -40,6 +40,7 @@ pub(super) fn sources(
     if exposure == Exposure::Internal {
         return sources;
     }
+    note_idle(r, families);
     for &family in families {
         let source = if let Some(name) = name(r, families, family) {
             note_prefix(r, families, family);
@@ -89,11 +90,25 @@ fn name(r: &mut Reader<'_>, families: &[Family], family: Family) -> Option<Arc<s
     Some(Arc::from(name))
 }
 
+/// The keys of IPv6 on a Service without IPv6, and the plain ones beside them where it has IPv6
+/// alone, count for none of its public IPs.
+fn note_idle(r: &mut Reader<'_>, families: &[Family]) {
+    for [plain, ipv6] in [NAMES, PREFIXES] {
+        let (key, why) = match families {
+            [Family::V4] => (ipv6, "the Service does not have IPv6"),
+            [Family::V6] if r.text(ipv6).is_some() => (plain, "the key for IPv6 goes before it"),
+            _ => continue,
+        };
+        if let Some(value) = r.text(key) {
+            let message = format!("{{value}} has no effect, because {why}; remove it");
+            r.find_with(&ANNOTATION_IGNORED, &full(key), value, &message);
+        }
+    }
+}
+
 /// A public IP that exists comes from no prefix any more.
 fn note_prefix(r: &mut Reader<'_>, families: &[Family], family: Family) {
-    let found = of_family(r, PREFIXES, families, family);
-    // On Basic load balancers a prefix is noted in any case.
-    if let Some((key, id)) = found.filter(|_| r.policy.sku == BalancerSku::Standard) {
+    if let Some((key, id)) = of_family(r, PREFIXES, families, family) {
         let message = "{value} has no effect, because the Service names its public IP; use one of \
                        the two";
         r.find_with(&ANNOTATION_IGNORED, &full(key), id, message);

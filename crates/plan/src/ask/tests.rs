@@ -336,6 +336,21 @@ fn a_prefix_beside_the_name_of_a_public_ip_is_noted() {
 }
 
 #[test]
+fn a_key_that_counts_for_none_of_the_services_public_ips_is_noted() {
+    let both = [("azure-pip-name", "four"), ("azure-pip-name-ipv6", "six")];
+    for (families, idle) in [
+        (&[Family::V4][..], &["six"][..]),
+        (&[Family::V6][..], &["four"][..]),
+        (&[Family::V4, Family::V6][..], &[][..]),
+    ] {
+        let web = Service { families: families.to_vec(), ..service(&both) };
+        let reading = read(&web, &policy());
+        let noted = reading.findings.iter().filter(|f| f.rule == "AnnotationIgnored");
+        assert_eq!(noted.map(|f| &*f.value).collect::<Vec<_>>(), idle);
+    }
+}
+
+#[test]
 fn of_keys_that_differ_in_letter_case_the_last_counts() {
     let wanted = BTreeMap::from([(Arc::from("A"), Arc::from("z"))]);
     for key in ["azure-pip-tags", "azure-pip-ip-tags"] {
