@@ -204,7 +204,7 @@ fn no_two_services_have_one_pool() {
     let world = divided(vec![local(2, "a", "b-c"), local(1, "a-b", "c")]);
     assert_eq!(refusals(&world, &several(), 1), []);
     assert_eq!(refusals(&world, &several(), 2), taken("a/b-c"));
-    let six = |service| Service { families: vec![model::Family::V6], ..service };
+    let six = |service| Service { families: vec![Family::V6], ..service };
     for own in [local(1, "prod", "eu"), local(1, "prod", "eu-ipv6"), six(local(1, "prod", "eu"))] {
         let name = own.name.to_string();
         assert_eq!(refusals(&divided(vec![own]), &several(), 1), taken(&name));
