@@ -214,10 +214,23 @@ impl DiffTracker {
         self.gap.departing.keys().copied()
     }
 
-    /// What may be done about an address, one edit a location.
+    /// What may be done about an address, one edit a location. Until it is recorded who has it, it
+    /// is taken only from gateway services that do not claim it: what goes waits for no record.
     pub fn edits(&self, address: IpAddr) -> Vec<Edit> {
-        let waits = self.tenancy.awaits_record(address);
-        if waits { Vec::new() } else { self.edits_to_come(address) }
+        if !self.tenancy.awaits_record(address) {
+            return self.edits_to_come(address);
+        }
+        let claims = self.sides.claims(address);
+        let stays = |name: &&Arc<str>| {
+            self.services.foreign.contains(*name)
+                || claims.iter().any(|claim| self.sources.owner(claim.source) == *name)
+        };
+        let edit = |Spot { location, services }: Spot<'_>| {
+            let before: BTreeSet<Arc<str>> = services.iter().cloned().collect();
+            let after: BTreeSet<Arc<str>> = before.iter().filter(stays).cloned().collect();
+            (after != before).then_some(Edit { location, address, before, after })
+        };
+        self.spots(address).filter_map(edit).collect()
     }
 
     /// What is to be done about an address.

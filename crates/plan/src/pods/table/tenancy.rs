@@ -10,8 +10,9 @@
 //! - Otherwise the first holder keeps the address and its node: the namespace that is recorded to
 //!   have it, else the one for whose Service the gateway's table lists it, else the one of the
 //!   Service with the lowest UID.
-//! - Until its holder is recorded, a contested address stays in the table as it is: a process that
-//!   begins then finds the same, and one that has not read yet who has it gives it to nobody.
+//! - Until its holder is recorded, a contested address stays in the table as it is, but for what no
+//!   slice lists it for any more: a process that begins then finds the same, and one that has not
+//!   read yet who has it gives it to nobody.
 //! - The holder keeps it while a slice of its Services lists the address on a node that is known,
 //!   whether the endpoint is ready or not. After that it is free.
 //! - Addresses of nodes are shared: all Pods in a node's network have them. They stay at the node.

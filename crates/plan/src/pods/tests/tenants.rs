@@ -1,7 +1,8 @@
 //! One namespace's EndpointSlices against another's Services and Pods.
 
 use super::stage::{Stage, gated, ip, labels_of, node_ip, pod, pod_ip, service, uid};
-use model::kubernetes::{Others, Service, Target};
+use model::kubernetes::{Others, Service, Target, Wish};
+use model::plan::Change;
 use model::report::{Severity, State};
 use model::{NodeName, ServiceName};
 use std::collections::BTreeMap;
@@ -156,6 +157,29 @@ fn a_contested_address_stays_as_it_is_until_it_is_recorded_who_has_it() {
     stage.world.holders.clear();
     let (plan, _) = crate::Planner::default().plan(&stage.world, &stage.policy);
     assert_eq!(plan.changes, Vec::new());
+}
+
+/// The ledger cannot be read, so it is not recorded which of two others has the address next.
+#[test]
+fn a_service_that_goes_waits_for_no_record_of_who_has_its_address_next() {
+    let mut stage = two_tenants();
+    stage.put(Service { name: ServiceName::new("other", "web-3"), ..stranger(3) });
+    stage.slice("own-3", 3, &[(30, 3), (10, 3)]);
+    stage.edit_slice("own-3", |slice| slice.name.namespace = "other".into());
+    strange_slice(&mut stage, "taking", 2, &[(10, 2)]);
+    stage.settle();
+    let theirs = ["10.224.0.2 10.244.0.20 00000002", "10.224.0.3 10.244.0.30 00000003"];
+    assert_eq!(stage.table(), [&[AT_HOME][..], &theirs].concat());
+    stage.edit(1, |service| service.wish = Wish::Nothing);
+    let mut planner = crate::Planner::default();
+    for _ in 0..2 {
+        stage.world.holders.clear();
+        let (plan, _) = planner.plan(&stage.world, &stage.policy);
+        let changes = plan.changes.iter().map(|change| Change::clone(change));
+        let ready: Vec<Change> = changes.filter(|change| change.waits.is_empty()).collect();
+        ready.into_iter().for_each(|change| stage.apply(change));
+        assert_eq!(stage.table(), theirs, "it is given to nobody");
+    }
 }
 
 #[test]
