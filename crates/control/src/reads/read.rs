@@ -170,6 +170,13 @@ impl Read {
         self.stale = Staleness::Stale;
     }
 
+    /// It is read again, after all that others need.
+    pub fn read_in_turn(&mut self) {
+        if self.stale == Staleness::Fresh {
+            self.stale = Staleness::Old;
+        }
+    }
+
     /// It is read again: what is under way was asked for too early.
     pub fn read_anew(&mut self) {
         self.disregard();

@@ -85,6 +85,13 @@ impl Controller {
         self.planning.dirty = true;
     }
 
+    /// Asks for a read as soon as others need none: whoever edits a Service again and again has it
+    /// read again and again.
+    pub(crate) fn read_in_turn(&mut self, need: Need) {
+        self.reads.store.entry(need).or_default().read_in_turn();
+        self.planning.dirty = true;
+    }
+
     /// Asks for a read that begins now: what is under way was asked for too early.
     pub(crate) fn read_anew(&mut self, need: Need) {
         self.reads.store.entry(need).or_default().read_anew();

@@ -105,7 +105,7 @@ impl Controller {
         let nodes = self.policy.over(Backends::Nodes);
         let nodes = nodes.filter(|_| service.wish == Wish::LoadBalancer);
         let needs = nodes.map(|policy| plan::unfound(&self.world, policy, service));
-        needs.into_iter().flatten().for_each(|need| self.read_now(need));
+        needs.into_iter().flatten().for_each(|need| self.read_in_turn(need));
     }
 
     /// A Pod of another process's may have egress gateways that lists do not show yet.
@@ -209,6 +209,7 @@ fn asks(service: &Service) -> Service {
 
 #[cfg(test)]
 mod tests {
+    use crate::budget::Urgency;
     use crate::reads::read::Read;
     use crate::sample::{policy, service};
     use crate::{Controller, Event, Leadership, Options};
@@ -264,6 +265,11 @@ mod tests {
             let read = controller.reads.store.get(&need);
             assert_eq!(read.is_some_and(Read::is_awaited), looks);
         }
+        // What a tenant can ask for without end takes nothing from others' reads.
+        controller.reads.store.clear();
+        controller.look_for_named(&fixture::numbered(1, &[("azure-pip-name", "made")]));
+        let read = controller.reads.store.get(&need);
+        assert_eq!(read.and_then(Read::urgency), Some(Urgency::Background));
     }
 
     /// One private endpoint is connected to the Private Link Service of this Service.
