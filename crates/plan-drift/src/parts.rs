@@ -269,3 +269,63 @@ fn lay<T: Clone>(
     }
     *list = result;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::azure::{Access, Distribution, ProbeProtocol, RuleProtocol};
+
+    /// Marks of them are in the ledger: an upgrade to another order of fields would take what is
+    /// left as others made it for edited, and write it.
+    #[test]
+    fn parts_are_written_down_as_by_versions_before() {
+        let rule = Rule {
+            name: "a-TCP-80".into(),
+            protocol: RuleProtocol::Tcp,
+            frontend_port: 80,
+            backend_port: 30080,
+            frontend: None,
+            pool: None,
+            probe: None,
+            floating_ip: Some(true),
+            idle_timeout_min: Some(4),
+            distribution: Some(Distribution::Default),
+            disable_outbound_snat: None,
+            tcp_reset: Some(true),
+            rest: Rest::default(),
+        };
+        let wanted = r#"{"protocol":"Tcp","frontend_port":80,"backend_port":30080,"#;
+        let rest = r#""frontend":null,"pool":null,"probe":null,"floating_ip":true,"#;
+        let more = r#""idle_timeout_min":4,"distribution":"Default","#;
+        let last = r#""disable_outbound_snat":null,"tcp_reset":true}"#;
+        assert_eq!(fields(&rule).to_string(), [wanted, rest, more, last].concat());
+        let probe = Probe {
+            name: "a-TCP-80".into(),
+            protocol: ProbeProtocol::Tcp,
+            port: 30080,
+            path: None,
+            interval_s: 5,
+            threshold: 2,
+            rest: Rest::default(),
+        };
+        let wanted = r#"{"protocol":"Tcp","port":30080,"path":null,"interval_s":5,"threshold":2}"#;
+        assert_eq!(fields(&probe).to_string(), wanted);
+        let one = |text: &str| BTreeSet::from([Arc::from(text)]);
+        let rule = SecurityRule {
+            name: "k8s-azure-lb_allow".into(),
+            access: Access::Allow,
+            direction: "Inbound".into(),
+            priority: 500,
+            protocol: "Tcp".into(),
+            sources: one("Internet"),
+            source_ports: one("*"),
+            destinations: one("20.0.0.1"),
+            ports: one("80"),
+            rest: Rest::default(),
+        };
+        let wanted = r#"{"access":"Allow","direction":"Inbound","priority":500,"protocol":"Tcp","#;
+        let rest = r#""sources":["Internet"],"source_ports":["*"],"destinations":["20.0.0.1"],"#;
+        let last = r#""ports":["80"]}"#;
+        assert_eq!(fields(&rule).to_string(), [wanted, rest, last].concat());
+    }
+}
