@@ -133,7 +133,9 @@ fn range(r: &mut Reader<'_>, key: &str, text: &str) -> Option<IpNet> {
     }
 }
 
-/// Ranges of which none is of a family that the Service has open nothing, and let nothing else in.
+/// Ranges of which none is of a family that the Service has open nothing. What reaches an internal
+/// Service without a rule still does: Azure's default rules let in the virtual network, and
+/// kube-proxy limits no family without ranges.
 fn note_families(r: &mut Reader<'_>, families: &[Family], ranges: &[IpNet]) {
     if ranges.is_empty() || ranges.iter().any(|range| families.contains(&Family::of(range.addr())))
     {

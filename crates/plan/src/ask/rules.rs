@@ -173,7 +173,7 @@ rules! {
          source ranges must contain the addresses of the tags, too";
     SOURCE_RANGES_OF_OTHER_FAMILY Note "SourceRangesOfOtherFamily"
         "azure-allowed-ip-ranges: 2001:db8::/32"
-        "{value} allows no source, because the Service does not have this family; use ranges of a \
+        "{value} opens nothing, because the Service does not have this family; use ranges of a \
          family in spec.ipFamilies";
     DENY_ALL_WITHOUT_RANGES Note "DenyAllWithoutRanges"
         "azure-deny-all-except-load-balancer-source-ranges: true"
