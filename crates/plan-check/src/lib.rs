@@ -1,8 +1,8 @@
 //! Reads a plan as a stranger would, and says what in it must not be.
 //!
 //! It shares no decision with planning: what refers to what, what waits on what and what Azure
-//! takes is worked out here a second time. Of `plan` it takes only whose a thing is (`own`) and the
-//! names of annotations.
+//! takes is worked out here a second time. Of `plan` it takes only whose a thing is (`own`) and
+//! names: of annotations, and of the shared probe.
 
 mod body;
 mod kubernetes;

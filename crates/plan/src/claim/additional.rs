@@ -1,7 +1,7 @@
 //! Additional addresses: none that others in the cluster depend on.
 
-use super::Refusal;
 use super::public_ip::Known;
+use super::{Refusal, choice};
 use crate::ask::additional::{self, KEY};
 use crate::ask::annotation::PREFIX;
 use crate::ask::hold;
@@ -181,7 +181,9 @@ impl Taken {
         for case in draft.cases.values() {
             let Some((intent, base)) = case.intent().zip(Base::of(&case.base)) else { continue };
             for id in known.named_by(draft, intent) {
-                if let Some(address) = draft.public_ip(&id).and_then(|ip| ip.address) {
+                // Who is refused it takes it from none.
+                let ip = draft.public_ip(&id).filter(|ip| choice::may_be_named(draft, ip));
+                if let Some(address) = ip.and_then(|ip| ip.address) {
                     self.named.entry(address).or_default().insert(base.clone());
                 }
             }

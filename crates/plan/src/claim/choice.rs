@@ -191,8 +191,14 @@ fn is_usable(
     Err(refuse("PublicIpForeign", &key, &value, &message))
 }
 
-/// Where the cloud config lists BYO public IPs, a Service names only these, and those that were
-/// made for Services.
+/// Whether the cloud config lets Services name a public IP: where it lists BYO public IPs, these
+/// and those that were made for Services.
+pub(super) fn may_be_named(draft: &Draft<'_>, ip: &PublicIp) -> bool {
+    let listed = draft.policy.tenancy.public_ips.as_ref();
+    listed.is_none_or(|listed| listed.contains(&ip.id)) || draft.own.public_ip(ip) == Whose::Ours
+}
+
+/// Refuses a Service that names one which it may not.
 fn is_allowed(
     draft: &Draft<'_>,
     intent: &Intent,
@@ -201,7 +207,7 @@ fn is_allowed(
 ) -> Result<(), Choice> {
     let Some(listed) = &draft.policy.tenancy.public_ips else { return Ok(()) };
     let made = matches!(intent.public_ips.get(&family), Some(PublicIpIntent::Managed { .. }));
-    if made || listed.contains(&ip.id) || draft.own.public_ip(ip) == Whose::Ours {
+    if made || may_be_named(draft, ip) {
         return Ok(());
     }
     let (key, value) = named_by(draft, intent, family);

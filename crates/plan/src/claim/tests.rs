@@ -295,6 +295,10 @@ fn a_public_ip_that_another_service_names_is_no_additional_address() {
     let taken = [("AdditionalAddressTaken".to_owned(), "20.50.0.1".to_owned())];
     assert_eq!(refusals(&world, &policy(), 1), taken);
     assert!(refusals(&world, &policy(), 2).is_empty());
+    // Nor does it where the cloud config does not let it be named.
+    let mut strict = policy();
+    strict.tenancy.public_ips = Some(Vec::new());
+    assert!(refusals(&world, &strict, 1).is_empty());
     // To name an address takes it from none that has it.
     service_mut(&mut world, &uid(1)).ingress =
         vec![Ingress { ip: Some("20.50.0.1".into()), hostname: None }];
