@@ -326,8 +326,11 @@ fn kept(case: &Case<'_>) -> Kept {
         let all = all.filter(|frontend| bereft.contains(&id(&frontend["id"])));
         let addresses = all.filter_map(|frontend| case.address_of(frontend));
         kept.addresses.extend(addresses.filter_map(|address| address.parse::<IpAddr>().ok()));
+        // With floating IP a rule leads to the frontend's address alone.
         let leads = |rule: &&Value| {
-            bereft.contains(&id(&rule["properties"]["frontendIPConfiguration"]["id"]))
+            let inside = &rule["properties"];
+            bereft.contains(&id(&inside["frontendIPConfiguration"]["id"]))
+                && inside["enableFloatingIP"] != true
         };
         let rules = parts(balancer, "loadBalancingRules").filter(leads);
         let ports = rules.filter_map(|rule| rule["properties"]["backendPort"].as_u64());

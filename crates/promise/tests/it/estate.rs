@@ -620,6 +620,39 @@ fn nothing_that_no_service_asks_for() {
     spoil(2, 0, place, &json!([]), "nothing-else", "has no frontend");
 }
 
+/// What stays without its Service keeps no door of another Service open.
+#[test]
+fn what_private_endpoints_are_connected_to_opens_its_own_address_alone() {
+    let mut scene = kept();
+    let gone = BASE.replace('1', "2");
+    let before = below(&format!("frontendIPConfigurations/{gone}"));
+    let ip = id(&format!("publicIPAddresses/kubernetes-{gone}"));
+    let frontend = json!({"name": gone, "id": before["id"],
+        "properties": {"publicIPAddress": {"id": ip}}});
+    let rule = json!({"name": format!("{gone}-TCP-443"), "properties": {"protocol": "Tcp",
+        "frontendPort": 443, "backendPort": 443, "enableFloatingIP": true,
+        "frontendIPConfiguration": before}});
+    let link = json!({"id": id("privateLinkServices/pls"),
+        "tags": {"k8s-azure-owner-service": "default/gone",
+            "k8s-azure-cluster-name": "kubernetes"},
+        "properties": {"loadBalancerFrontendIpConfigurations": [before],
+            "privateEndpointConnections": [{"properties": {
+                "privateLinkServiceConnectionState": {"status": "Approved"}}}]}});
+    put(&mut scene[2][0], "/properties/frontendIPConfigurations/-", &frontend);
+    put(&mut scene[2][0], "/properties/loadBalancingRules/-", &rule);
+    scene[2].push(link);
+    scene[2].push(json!({"id": ip, "properties": {"ipAddress": "20.0.0.2"}}));
+    for (to, named) in [("20.0.0.2", false), ("20.0.0.1", true)] {
+        let mut scene = scene.clone();
+        let door = opening("IPv4_3", 504, "Tcp", "443", to);
+        put(&mut scene[2][3], "/properties/securityRules/-", &door);
+        let broken = look(scene, config());
+        let texts = broken.iter().map(ToString::to_string);
+        let seen = texts.filter(|text| text.contains("/443 is open")).any(|t| t.contains(to));
+        assert_eq!(seen, named, "{broken:#?}");
+    }
+}
+
 #[test]
 fn what_is_not_ours_breaks_nothing() {
     let mut scene = kept();
