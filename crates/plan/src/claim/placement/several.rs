@@ -105,23 +105,24 @@ fn whole_pools(draft: &Draft<'_>, intent: &Intent, balancer: &ResourceId) -> Vec
 
 /// Addresses that a Service brings along, and that others may have brought along, too.
 fn anchors(intent: &Intent, chosen: &Chosen) -> Vec<Address> {
-    let mut anchors = Vec::new();
-    for &family in &intent.families {
-        match intent.exposure {
-            Exposure::Internal => {
-                anchors.extend(intent.pinned.get(&family).copied().map(Address::Private));
-            }
-            Exposure::Public => {
-                let managed = matches!(
-                    intent.public_ips.get(&family),
-                    None | Some(PublicIpIntent::Managed { .. })
-                );
-                let id = || chosen.get(&(intent.uid.clone(), family)).cloned();
-                anchors.extend((!managed).then(id).flatten().map(Address::Public));
-            }
+    let firm = intent.families.iter().filter(|family| is_firm(intent, **family));
+    let anchor = |family: &Family| match intent.exposure {
+        Exposure::Internal => intent.pinned.get(family).copied().map(Address::Private),
+        Exposure::Public => {
+            chosen.get(&(intent.uid.clone(), *family)).cloned().map(Address::Public)
+        }
+    };
+    firm.filter_map(anchor).collect()
+}
+
+/// Whether a Service says which address of a family it is to have.
+fn is_firm(intent: &Intent, family: Family) -> bool {
+    match (intent.exposure, intent.public_ips.get(&family)) {
+        (Exposure::Internal, _) => intent.pinned.contains_key(&family),
+        (Exposure::Public, wish) => {
+            matches!(wish, Some(PublicIpIntent::Named(_) | PublicIpIntent::Pinned))
         }
     }
-    anchors
 }
 
 impl Choice<'_> {
@@ -185,9 +186,8 @@ impl Choice<'_> {
             return if eligible.contains(&at) {
                 Ok(at)
             } else {
-                let pinned = |family: &&Family| intent.pinned.contains_key(family);
-                let family = intent.families.iter().find(pinned).or(intent.families.first());
-                let (key, value) = named_by(draft, intent, *family.unwrap_or(&Family::V4));
+                let by = intent.families.iter().find(|family| is_firm(intent, **family));
+                let (key, value) = named_by(draft, intent, *by.unwrap_or(&Family::V4));
                 let message = format!(
                     "{{value}} is on load balancer {name}, where the Service must not be; use one \
                      that is free or on one of: {}",

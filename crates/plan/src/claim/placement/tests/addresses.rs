@@ -7,7 +7,7 @@ use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, TrafficPolicy};
 use model::policy::Layout;
 use model::report::{ServiceReport, State, Until, Wait};
 use model::world::{Fact, Need};
-use model::{Group, Policy, World};
+use model::{Family, Group, Policy, World};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -47,6 +47,30 @@ fn assert_refused(report: &ServiceReport, rule: &str, message: &str) {
     assert_eq!(report.state, State::Refused, "{report:#?}");
     let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
     assert_eq!((finding.rule, &*finding.message), (rule, message));
+}
+
+/// The public IP of its other family is made for it.
+#[test]
+fn who_may_not_be_where_its_public_ip_is_learns_which_one() {
+    let six = ("azure-pip-name-ipv6", "six");
+    let first = Service { families: vec![Family::V6], ..claimed(1, &[six]) };
+    let mut world = world(vec![first]);
+    let ip = fixture::public_ip("six", Some("2603::6".parse().expect("an address")));
+    let ip = model::azure::PublicIp { tags: None, family: Family::V6, ..ip };
+    let all = BTreeMap::from([(ip.id.clone(), Arc::new(ip))]);
+    world.azure.public_ips.insert(Group::new("rg"), Fact::Known(all));
+    let mut configs = two();
+    let open = policy(Layout::Several(configs.clone()));
+    let (mut world, _) = explain::forecast::settle(world, &open);
+    assert_eq!(on(&world, "kubernetes"), [1]);
+    configs[0].placement = model::policy::Placement::Closed;
+    let families = vec![Family::V4, Family::V6];
+    change(&mut world, beside(Service { families, ..claimed(2, &[six]) }));
+    let (_, report) = crate::plan(&world, &policy(Layout::Several(configs)));
+    let findings = &report.services[&uid(2)].findings;
+    let found = findings.iter().find(|f| f.rule == "PinnedLoadBalancerNotEligible");
+    let found = found.unwrap_or_else(|| panic!("{findings:#?}"));
+    assert_eq!((&*found.key, &*found.value), (&*format!("{PREFIX}{}", six.0), six.1));
 }
 
 /// Nodes would move to its load balancer, and back once it is refused.
