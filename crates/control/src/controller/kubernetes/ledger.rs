@@ -116,14 +116,14 @@ impl Controller {
         self.calls.effects.push(Effect::Kubernetes { call: id, request });
     }
 
-    /// Whether a note goes before a write of destinations: a write in Azure waits for the note, no
-    /// failure puts it off, and destinations were written last.
+    /// Whether a note goes before a write of destinations: a write in Azure, or a contested address,
+    /// waits for the note, no failure puts it off, and destinations were written last.
     fn is_turn_of_note(&self) -> bool {
         let lane = &self.kubernetes.ledger;
         lane.wrote
             && !lane.notes.retry.is_put_off()
             && self.due_notes().is_some()
-            && !self.wait_for_notes().is_empty()
+            && (self.owes_holders() || !self.wait_for_notes().is_empty())
     }
 
     /// What a write takes out counts as out from when it is sent: until it is read again, nothing
@@ -509,6 +509,30 @@ mod tests {
         };
         controller.planning.plan.changes = vec![Arc::new(change)];
         assert_eq!([0, 1].map(|_| sent(&mut controller)), [true, false]);
+    }
+
+    /// Until it is noted who has a contested address, the gateway's table keeps it as it is.
+    #[test]
+    fn a_note_of_who_has_an_address_takes_turns_with_destinations() {
+        let (mut controller, _) = leaving();
+        let write = LedgerWrite {
+            revision: Some("7".into()),
+            planned_on: None,
+            destinations: Destinations::new(),
+            adopted: [].into(),
+        };
+        let holder = (IpAddr::from([10, 244, 0, 10]), Arc::from("team-a"));
+        controller.planning.report.holders = [holder].into();
+        controller.follow_holders();
+        for is_note in [false, true] {
+            controller.planning.plan.ledger = Some(Arc::new(write.clone()));
+            controller.go_on_with_ledger(1);
+            let id = controller.kubernetes.ledger.call.expect("a call is due");
+            let caller = controller.calls.callers.get(&id).map(|call| call.caller.clone());
+            let Some(Caller::Ledger(call)) = caller else { panic!("a call about the ledger") };
+            assert_eq!(matches!(call, LedgerCall::Note(_)), is_note);
+            controller.heard_of_ledger(id, &call, shown(None), 1);
+        }
     }
 
     /// Whether the note was carried out is seen in the ledger.

@@ -178,7 +178,7 @@ fn a_service_that_goes_waits_for_no_record_of_who_has_its_address_next() {
         let changes = plan.changes.iter().map(|change| Change::clone(change));
         let ready: Vec<Change> = changes.filter(|change| change.waits.is_empty()).collect();
         ready.into_iter().for_each(|change| stage.apply(change));
-        assert_eq!(stage.table(), theirs, "it is given to nobody");
+        assert_eq!(stage.table(), theirs, "no other Service gets it");
     }
 }
 
