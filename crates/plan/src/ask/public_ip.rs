@@ -93,7 +93,9 @@ fn name(r: &mut Reader<'_>, families: &[Family], family: Family) -> Option<Arc<s
 /// The keys of IPv6 on a Service without IPv6, and the plain ones beside them where it has IPv6
 /// alone, count for none of its public IPs.
 fn note_idle(r: &mut Reader<'_>, families: &[Family]) {
-    for [plain, ipv6] in [NAMES, PREFIXES] {
+    // On Basic load balancers no prefix counts, which is noted of each.
+    let prefixed = r.policy.sku != BalancerSku::Basic;
+    for [plain, ipv6] in [NAMES, PREFIXES].into_iter().filter(|keys| prefixed || *keys == NAMES) {
         let (key, why) = match families {
             [Family::V4] => (ipv6, "the Service does not have IPv6"),
             [Family::V6] if r.text(ipv6).is_some() => (plain, "the key for IPv6 goes before it"),
@@ -108,6 +110,9 @@ fn note_idle(r: &mut Reader<'_>, families: &[Family]) {
 
 /// A public IP that exists comes from no prefix any more.
 fn note_prefix(r: &mut Reader<'_>, families: &[Family], family: Family) {
+    if r.policy.sku == BalancerSku::Basic {
+        return;
+    }
     if let Some((key, id)) = of_family(r, PREFIXES, families, family) {
         let message = "{value} has no effect, because the Service names its public IP; use one of \
                        the two";

@@ -333,6 +333,13 @@ fn a_prefix_beside_the_name_of_a_public_ip_is_noted() {
         assert_eq!(found(service, &[name]), Vec::<&str>::new());
         assert_eq!(found(service, &[prefix]), Vec::<&str>::new());
     }
+    // No prefix counts there, and that is said once.
+    let basic = Policy { sku: BalancerSku::Basic, ..policy() };
+    for keys in [&[name, prefix][..], &[("azure-pip-prefix-id-ipv6", id)]] {
+        let findings = read(&service(keys), &basic).findings;
+        let ignored = findings.iter().filter(|f| f.rule == "AnnotationIgnored");
+        assert_eq!(ignored.count(), 1, "{findings:#?}");
+    }
 }
 
 #[test]
