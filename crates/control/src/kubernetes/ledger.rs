@@ -28,8 +28,9 @@ pub(crate) const PACE_MS: u64 = 5_000;
 ///
 /// # Guarantees
 /// A note is written by itself, after what is due of the destinations. One that a write in Azure
-/// waits for takes turns with them, or it would wait for as long as Services come. No write of
-/// destinations waits for the time at which a note that has failed is attempted again.
+/// waits for takes turns with them, or it would wait for as long as Services come, or as the API
+/// server takes no destinations. No write of destinations waits for the time at which a note that
+/// has failed is attempted again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notes {
     /// Drift that is left.
@@ -83,7 +84,7 @@ pub(crate) struct LedgerLane {
     pub noting: Gone,
     /// Notes that failed: their pauses are their own.
     pub notes: Failed,
-    /// The last call that succeeded was a write of destinations.
+    /// The last call that was no read was a write of destinations, whatever came of it.
     pub wrote: bool,
     /// What no plan waits for is not noted before: there was a note a moment ago.
     pub paced_ms: Option<u64>,
@@ -131,10 +132,10 @@ impl LedgerLane {
     /// A call succeeded. How often writes have failed is kept until one succeeds, or none is due;
     /// so it is with notes. What the ledger has stays known.
     pub fn rest(&mut self, call: &LedgerCall, now_ms: u64) {
-        let Self { mut writes, noted, notes, paced_ms, .. } = std::mem::take(self);
-        (self.read_ms, self.noted, self.paced_ms) = (Some(now_ms), noted, paced_ms);
-        self.wrote = matches!(call, LedgerCall::Write(_));
-        if !self.wrote {
+        let Self { mut writes, noted, notes, wrote, paced_ms, .. } = std::mem::take(self);
+        (self.read_ms, self.noted, self.wrote) = (Some(now_ms), noted, wrote);
+        self.paced_ms = paced_ms;
+        if !matches!(call, LedgerCall::Write(_)) {
             writes.retry.resume();
             self.writes = writes;
         }

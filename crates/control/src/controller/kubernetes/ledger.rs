@@ -106,8 +106,14 @@ impl Controller {
         };
         match &call {
             LedgerCall::Read => {}
-            LedgerCall::Write(write) => self.doubt_forgotten(write),
-            LedgerCall::Note(notes) => self.kubernetes.ledger.noting = notes.gone.clone(),
+            LedgerCall::Write(write) => {
+                self.kubernetes.ledger.wrote = true;
+                self.doubt_forgotten(write);
+            }
+            LedgerCall::Note(notes) => {
+                let lane = &mut self.kubernetes.ledger;
+                (lane.wrote, lane.noting) = (false, notes.gone.clone());
+            }
         }
         let request = self.ledger_request(&call);
         self.observers.counts.kubernetes += u64::from(request.method != "GET");
@@ -117,7 +123,7 @@ impl Controller {
     }
 
     /// Whether a note goes before a write of destinations: a write in Azure, or a contested address,
-    /// waits for the note, no failure puts it off, and destinations were written last.
+    /// waits for the note, no failure puts it off, and a write of destinations was sent last.
     fn is_turn_of_note(&self) -> bool {
         let lane = &self.kubernetes.ledger;
         lane.wrote
@@ -476,60 +482,75 @@ mod tests {
         assert_eq!(controller.kubernetes.ledger.call, None, "nothing is written");
     }
 
-    /// Services come all the time: destinations are written one after the other.
-    #[test]
-    fn a_note_that_a_write_waits_for_takes_turns_with_destinations() {
-        let (mut controller, kept) = leaving();
+    /// Destinations to be written, with a write in Azure that waits for a note if `waits`.
+    fn record(controller: &mut Controller, waits: bool) {
         let write = LedgerWrite {
             revision: Some("7".into()),
             planned_on: None,
             destinations: Destinations::new(),
             adopted: [].into(),
         };
-        let write = Arc::new(write);
-        let sent = |controller: &mut Controller| {
-            controller.planning.plan.ledger = Some(Arc::clone(&write));
-            controller.go_on_with_ledger(1);
-            let id = controller.kubernetes.ledger.call.expect("a call is due");
-            let caller = controller.calls.callers.get(&id).map(|call| call.caller.clone());
-            let Some(Caller::Ledger(call)) = caller else { panic!("a call about the ledger") };
-            let noted = matches!(call, LedgerCall::Note(_)).then(|| kept.encode());
-            controller.heard_of_ledger(id, &call, shown(noted.as_deref()), 1);
-            matches!(call, LedgerCall::Note(_))
-        };
-        assert!(![0, 1].map(|_| sent(&mut controller)).contains(&true), "nothing waits for it");
+        controller.planning.plan.ledger = Some(Arc::new(write));
         let uid = ServiceUid::new("uid-1");
-        controller.reads.left.retake(uid.clone());
-        let change = Change {
-            target: policy().balancer_id("kubernetes"),
-            action: Action::DeleteChild,
-            guard: None,
-            causes: BTreeSet::from([uid]),
-            waits: Vec::new(),
+        let (target, causes) = (policy().balancer_id("kubernetes"), BTreeSet::from([uid.clone()]));
+        if waits {
+            controller.reads.left.retake(uid);
+            let change = Change::new(target, Action::DeleteChild, causes, Vec::new());
+            controller.planning.plan.changes = vec![Arc::new(change)];
+        }
+    }
+
+    /// The call that is sent now.
+    fn sent(controller: &mut Controller, now_ms: u64) -> (CallId, LedgerCall) {
+        controller.go_on_with_ledger(now_ms);
+        let id = controller.kubernetes.ledger.call.expect("a call is due");
+        let caller = controller.calls.callers.get(&id).map(|call| call.caller.clone());
+        let Some(Caller::Ledger(call)) = caller else { panic!("a call about the ledger") };
+        (id, call)
+    }
+
+    /// Services come all the time: destinations are written one after the other.
+    #[test]
+    fn a_note_that_a_write_waits_for_takes_turns_with_destinations() {
+        let (mut controller, kept) = leaving();
+        let mut notes = |waits: bool| {
+            record(&mut controller, waits);
+            let (id, call) = sent(&mut controller, 1);
+            let is_note = matches!(call, LedgerCall::Note(_));
+            let noted = is_note.then(|| kept.encode());
+            controller.heard_of_ledger(id, &call, shown(noted.as_deref()), 1);
+            is_note
         };
-        controller.planning.plan.changes = vec![Arc::new(change)];
-        assert_eq!([0, 1].map(|_| sent(&mut controller)), [true, false]);
+        assert_eq!([false, false].map(&mut notes), [false, false], "nothing waits for it");
+        assert_eq!([true, true].map(&mut notes), [true, false]);
+    }
+
+    /// A webhook refuses destinations, and no note.
+    #[test]
+    fn a_note_that_a_write_waits_for_does_not_wait_until_destinations_are_taken() {
+        let (mut controller, _) = leaving();
+        record(&mut controller, true);
+        let (id, call) = sent(&mut controller, 1);
+        assert!(matches!(call, LedgerCall::Write(_)));
+        let refused = KubernetesAnswer::Reply { status: 403, retry_after_ms: None, body: None };
+        controller.heard_of_ledger(id, &call, refused, 1);
+        let (id, call) = sent(&mut controller, 1 + SOON_MS);
+        assert_eq!(call, LedgerCall::Read);
+        controller.heard_of_ledger(id, &call, shown(None), 1 + SOON_MS);
+        let (_, call) = sent(&mut controller, 2 + SOON_MS);
+        assert!(matches!(call, LedgerCall::Note(_)), "{call:?}");
     }
 
     /// Until it is noted who has a contested address, the gateway's table keeps it as it is.
     #[test]
     fn a_note_of_who_has_an_address_takes_turns_with_destinations() {
         let (mut controller, _) = leaving();
-        let write = LedgerWrite {
-            revision: Some("7".into()),
-            planned_on: None,
-            destinations: Destinations::new(),
-            adopted: [].into(),
-        };
         let holder = (IpAddr::from([10, 244, 0, 10]), Arc::from("team-a"));
         controller.planning.report.holders = [holder].into();
         controller.follow_holders();
         for is_note in [false, true] {
-            controller.planning.plan.ledger = Some(Arc::new(write.clone()));
-            controller.go_on_with_ledger(1);
-            let id = controller.kubernetes.ledger.call.expect("a call is due");
-            let caller = controller.calls.callers.get(&id).map(|call| call.caller.clone());
-            let Some(Caller::Ledger(call)) = caller else { panic!("a call about the ledger") };
+            record(&mut controller, false);
+            let (id, call) = sent(&mut controller, 1);
             assert_eq!(matches!(call, LedgerCall::Note(_)), is_note);
             controller.heard_of_ledger(id, &call, shown(None), 1);
         }
