@@ -160,6 +160,18 @@ mod tests {
         assert!(controller.planning.dirty);
     }
 
+    /// The Role lacks the right, and then the address is free: what failed is not attempted again.
+    #[test]
+    fn a_ledger_that_is_looked_at_no_longer_stands_in_no_way() {
+        let mut controller = contested("team-a");
+        answered(&mut controller, 403, None, 0);
+        assert!(controller.ledger_trouble().is_some());
+        controller.planning.report.holders.clear();
+        controller.follow_holders();
+        assert_eq!((sent(&mut controller, 60_000), controller.wake_ledger_ms()), (None, None));
+        assert!(controller.ledger_trouble().is_none());
+    }
+
     #[test]
     fn without_a_contest_the_ledger_is_not_looked_at() {
         let mut controller = contested("team-a");

@@ -305,11 +305,11 @@ impl Controller {
         format!("{} ConfigMap {}", self.ledger_request(call).method, self.options.ledger)
     }
 
-    /// Why calls about the ledger fail, while one is due.
+    /// Why calls about the ledger fail, while it is looked at and one is due.
     pub(crate) fn ledger_trouble(&self) -> Option<&Trouble> {
         let planned = self.planning.plan.ledger.is_some() || self.due_notes().is_some();
         let due = !self.kubernetes.ledger.is_idle() || planned;
-        self.kubernetes.ledger.trouble().filter(|_| due)
+        self.kubernetes.ledger.trouble().filter(|_| due && self.uses_ledger())
     }
 
     /// The Services that wait for the ledger.
