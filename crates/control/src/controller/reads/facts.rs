@@ -140,29 +140,37 @@ impl Controller {
     fn notice_left(&mut self, service: Arc<Service>, now_ms: u64) {
         self.forgive(&service.uid);
         self.lanes.asked_ms.remove(&service.uid);
-        let source = if self.term.is_held() { Source::Seen } else { Source::Before };
+        let leads = self.term.is_held();
+        let source = if leads { Source::Seen } else { Source::Before };
         let names = borne::of(&service);
-        self.reads.left.put_off(service, names, source, now_ms);
-        self.decide_left(now_ms);
+        self.reads.left.put_off(Arc::clone(&service), names, source, now_ms);
+        // The others wait for lists: where many go at once none of them is looked at for each.
+        if leads {
+            self.decide_on(&service, now_ms);
+        }
     }
 
-    /// Decides on Services that are gone, as far as the lists for that are read, and has the others
-    /// read.
+    /// Decides on Services that are gone, as far as the lists for that are read.
     pub(crate) fn decide_left(&mut self, now_ms: u64) {
         if !self.term.is_held() {
             return;
         }
         for service in self.reads.left.due().cloned().collect::<Vec<Arc<Service>>>() {
-            let nodes = self.policy.over(Backends::Nodes);
-            match nodes.and_then(|policy| plan::unread_links(&self.world, policy, &service)) {
-                None => {
-                    self.reads.left.take_back(&service.uid);
-                    self.part_with(&service, now_ms);
-                    self.planning.dirty = true;
-                }
-                Some(need) if self.reads.store.get(&need).is_some_and(Read::is_awaited) => {}
-                Some(need) => self.read_now(need),
+            self.decide_on(&service, now_ms);
+        }
+    }
+
+    /// Decides on a Service that is gone, or has the list read that this takes.
+    fn decide_on(&mut self, service: &Service, now_ms: u64) {
+        let nodes = self.policy.over(Backends::Nodes);
+        match nodes.and_then(|policy| plan::unread_links(&self.world, policy, service)) {
+            None => {
+                self.reads.left.take_back(&service.uid);
+                self.part_with(service, now_ms);
+                self.planning.dirty = true;
             }
+            Some(need) if self.reads.store.get(&need).is_some_and(Read::is_awaited) => {}
+            Some(need) => self.read_now(need),
         }
     }
 
