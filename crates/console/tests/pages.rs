@@ -18,6 +18,7 @@ use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
 use model::world::Fact;
 use model::{ResourceId, ServiceName, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 const NOW_MS: u64 = 1_700_000_000_000;
@@ -392,17 +393,19 @@ fn every_list_can_be_turned_to_its_end() {
 #[test]
 fn a_call_leads_to_all_services_that_it_holds_up() {
     let mut stage = stage(300, |n| format!("s{n:03}"));
-    stage.snapshot.obstacles = vec![Obstacle {
+    let obstacle = |services: Range<usize>, code: &str| Obstacle {
         about: Subject::Cluster,
-        services: (0..300).map(uid).collect(),
+        services: services.map(uid).collect(),
         kind: ObstacleKind::Rejected,
         operation: "PUT loadBalancers/kubernetes".into(),
-        code: "ScopeLocked".into(),
+        code: code.into(),
         message: "a lock".into(),
         attempt: 3,
         since_ms: NOW_MS - 9_000,
         next_ms: None,
-    }];
+    };
+    // Azure has rejected one of them for itself before.
+    stage.snapshot.obstacles = vec![obstacle(7..8, "Odd"), obstacle(0..300, "ScopeLocked")];
     // Behind a hundred refusals.
     let last = FindingsQuery { page: 2, ..FindingsQuery::default() };
     let page = findings(&stage.head, &stage.snapshot, &last);

@@ -34,10 +34,11 @@ enum Whose<'a> {
 /// The page.
 #[must_use]
 pub fn findings(head: &Head, snapshot: &Snapshot, query: &FindingsQuery) -> String {
-    if !query.call.is_empty()
-        && let Some((names, obstacle)) =
-            snapshot.held_up().find(|(_, obstacle)| *obstacle.operation == *query.call)
-    {
+    // One call may fail for several reasons, each with Services of its own. Where one of them has
+    // more than a finding names, the link leads here.
+    let is_asked = |call: &str| !call.is_empty() && *call == *query.call;
+    let same = snapshot.held_up().filter(|(_, obstacle)| is_asked(&obstacle.operation));
+    if let Some((names, obstacle)) = same.max_by_key(|(names, _)| names.len()) {
         return held_up(head, (&names, &Fault::from(obstacle)), query);
     }
     let whole = snapshot.whole.iter().map(|f| (Whose::Whole, f.clone()));
