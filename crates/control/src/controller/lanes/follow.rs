@@ -273,8 +273,9 @@ impl Controller {
     }
 
     /// Another's write came first. When the resource is read, to be planned on again at once: after
-    /// a pause where that happens again and again. A pause between the read and the write would let
-    /// yet another come first, and a resource that is changed all the time would never be written.
+    /// a pause where Azure asks for one, or where that happens again and again. A pause between the
+    /// read and the write would let yet another come first, and a resource that is changed all the
+    /// time would never be written.
     fn outrun(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) -> u64 {
         let Some(lane) = self.lanes.all.get_mut(id) else { return now_ms };
         lane.turned_away += 1;
