@@ -48,9 +48,9 @@ impl Reader {
 
     /// Whether the first plan can be made.
     fn is_begun(&self) -> bool {
-        let needs = &self.controller.report().needs;
-        let listed = self.controller.world().is_complete(&self.kinds);
-        listed && needs.is_empty() && !self.controller.awaits_ledger()
+        let Self { controller, kinds, .. } = self;
+        let read = controller.world().is_complete(kinds) && controller.report().needs.is_empty();
+        read && !controller.awaits_ledger() && !controller.awaits_holders()
     }
 
     /// Asks for what the plans after the first one need: a forecast ends where it knows no more.

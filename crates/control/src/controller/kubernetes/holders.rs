@@ -55,6 +55,15 @@ impl Controller {
         due.then_some(wanted)
     }
 
+    /// Whether an address is contested, and it is not read yet who is noted to have it: the plan
+    /// goes by less than a leader's. A ledger that cannot be read is not waited for.
+    #[must_use]
+    pub fn awaits_holders(&self) -> bool {
+        !self.planning.report.holders.is_empty()
+            && self.world.kubernetes.ledger == Fact::Unknown
+            && self.kubernetes.ledger.trouble().is_none()
+    }
+
     /// Whether an address is contested whose holder is not recorded yet.
     pub(crate) fn owes_holders(&self) -> bool {
         self.term.is_held() && self.planning.report.holders != self.world.holders
@@ -153,8 +162,10 @@ mod tests {
     fn what_is_noted_is_relied_on_by_a_new_process() {
         let mut controller = contested("evil");
         assert_eq!(sent(&mut controller, 0), Some(LedgerCall::Read));
+        assert!(controller.awaits_holders());
         let data = json!({"notesAlone": "true", CONTESTED: "10.244.0.10 team-a\n"});
         answered(&mut controller, 200, Some(data), 1);
+        assert!(!controller.awaits_holders());
         // Planning is asked again, with what is recorded.
         assert_eq!(controller.world.holders.get(&ADDRESS).map(AsRef::as_ref), Some("team-a"));
         assert!(controller.planning.dirty);
@@ -165,7 +176,7 @@ mod tests {
     fn a_ledger_that_is_looked_at_no_longer_stands_in_no_way() {
         let mut controller = contested("team-a");
         answered(&mut controller, 403, None, 0);
-        assert!(controller.ledger_trouble().is_some());
+        assert!(controller.ledger_trouble().is_some() && !controller.awaits_holders());
         controller.planning.report.holders.clear();
         controller.follow_holders();
         assert_eq!((sent(&mut controller, 60_000), controller.wake_ledger_ms()), (None, None));
@@ -177,6 +188,7 @@ mod tests {
         let mut controller = contested("team-a");
         controller.planning.report.holders.clear();
         controller.follow_holders();
+        assert!(!controller.awaits_holders());
         assert_eq!((sent(&mut controller, 0), controller.wake_ledger_ms()), (None, None));
     }
 }
