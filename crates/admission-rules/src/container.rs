@@ -4,7 +4,7 @@ use super::Validation;
 use super::cel::{is_true, is_whole, list, present, text};
 use plan::ask::SOURCES;
 use plan::ask::annotation::{INTERNAL, Truth};
-use plan::ask::rules::{
+use plan::ask::findings::{
     BACKEND_COLLISION, INVALID_BACKEND_PORT, INVALID_FRONTEND_PORT, INVALID_IDLE_TIMEOUT,
     UNENFORCED_SOURCES, UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK,
     UNSUPPORTED_INTERNAL, UNSUPPORTED_PROTOCOL,

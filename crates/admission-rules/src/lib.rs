@@ -1,4 +1,4 @@
-//! The rules of [`plan::ask::rules`] as a `ValidatingAdmissionPolicy`, so that the API server
+//! The rules of [`plan::ask::findings`] as a `ValidatingAdmissionPolicy`, so that the API server
 //! refuses what planning would refuse.
 //!
 //! # Guarantees
@@ -24,7 +24,7 @@ mod variables;
 use model::Policy;
 use model::policy::BalancerSku;
 use plan::ask::annotation::{self, PREFIX};
-use plan::ask::rules::FindingRule;
+use plan::ask::findings::FindingRule;
 
 /// What the API server does where a validation is false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use model::policy::{BalancerSku, Layout, PoolKind, Preconfigured};
 use model::{Group, Policy};
 use plan::ask::AUTO;
 use plan::ask::annotation::{CONFIGURATIONS, INTERNAL, PREFIX};
-use plan::ask::rules::{
+use plan::ask::findings::{
     CONFLICTING_PLACEMENT, CONFLICTING_SOURCE_RANGES, FORBIDDEN_ADDITIONAL_ADDRESS,
     INVALID_ADDITIONAL_ADDRESS, INVALID_DNS_LABEL, INVALID_IDLE_TIMEOUT, INVALID_NODE_SET,
     INVALID_PINNED_ADDRESS, INVALID_PRIVATE_LINK_ADDRESS, INVALID_PRIVATE_LINK_COUNT,

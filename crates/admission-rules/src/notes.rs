@@ -5,7 +5,7 @@ use super::cel::{quote, says_true};
 use model::Policy;
 use model::policy::BalancerSku;
 use plan::ask::annotation::{Annotation, CONFIGURATIONS, OWN, PORT, PREFIX, TABLE, Truth};
-use plan::ask::rules::{INVALID_BOOLEAN, UNKNOWN_ANNOTATION};
+use plan::ask::findings::{INVALID_BOOLEAN, UNKNOWN_ANNOTATION};
 
 /// A port number, as it is written in keys: without a leading zero.
 const NUMBER: &str =

@@ -6,7 +6,7 @@ use super::cel::{
 };
 use model::Policy;
 use model::policy::{BalancerSku, ClusterProbe};
-use plan::ask::rules::{
+use plan::ask::findings::{
     INVALID_PROBE_COUNT, INVALID_PROBE_INTERVAL, INVALID_PROBE_PORT, INVALID_REQUEST_PATH,
     PROBE_TOO_SLOW,
 };

@@ -2,7 +2,7 @@
 
 use crate::lint::{INVALID_MANIFEST, Level, Lint, Mistake, UNREADABLE_MANIFEST};
 use crate::output::{Ink, Paint};
-use plan::ask::rules::RULES;
+use plan::ask::findings::RULES;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

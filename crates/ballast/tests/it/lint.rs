@@ -9,7 +9,7 @@ use ballast::render::lint::sarif;
 use model::Policy;
 use model::report::Severity;
 use observe::config;
-use plan::ask::rules::RULES;
+use plan::ask::findings::RULES;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

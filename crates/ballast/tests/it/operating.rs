@@ -2,7 +2,7 @@
 
 use control::reason::{POD_RULES, REASONS};
 use model::report::Severity;
-use plan::ask::rules::RULES;
+use plan::ask::findings::RULES;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

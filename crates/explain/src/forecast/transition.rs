@@ -5,7 +5,7 @@ use model::kubernetes::{Condition, Ingress, SERVICE_FINALIZER, Service, Truth, W
 use model::plan::{Edit, KubernetesWrite, Object};
 use model::report::{Severity, State};
 use model::{ObstacleKind, ServiceName, ServiceUid, World};
-use plan::ask::rules::{FindingRule, RULES};
+use plan::ask::findings::{FindingRule, RULES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

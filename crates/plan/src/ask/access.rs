@@ -1,10 +1,10 @@
 //! Who may connect.
 
-use super::reader::Reader;
-use super::rules::{
+use super::findings::{
     CONFLICTING_SOURCE_RANGES, DENY_ALL_WITHOUT_RANGES, EMPTY_SERVICE_TAGS, INVALID_SERVICE_TAG,
     INVALID_SOURCE_RANGE, SOURCE_RANGES_LIMIT_TAGS, SOURCE_RANGES_OF_OTHER_FAMILY,
 };
+use super::reader::Reader;
 use super::{AccessIntent, AccessPort, DenyAll, SecurityRules};
 use crate::ask::annotation::{self, INTERNAL, PREFIX, Truth};
 use ipnet::IpNet;

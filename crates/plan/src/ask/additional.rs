@@ -4,8 +4,8 @@
 //! the cluster to the Service, and what the security group lets through is let through to whoever
 //! has them. So they may not be addresses that others in the cluster depend on.
 
+use super::findings::{FORBIDDEN_ADDITIONAL_ADDRESS, INVALID_ADDITIONAL_ADDRESS};
 use super::reader::Reader;
-use super::rules::{FORBIDDEN_ADDITIONAL_ADDRESS, INVALID_ADDITIONAL_ADDRESS};
 use crate::ask::annotation::full;
 use model::Policy;
 use std::collections::BTreeSet;

@@ -1,9 +1,9 @@
 //! What can be said of annotations from the table alone.
 
-use super::reader::Reader;
-use super::rules::{
+use super::findings::{
     ANNOTATION_IGNORED, INVALID_BOOLEAN, SHARED_RULES_ALWAYS_ON, UNKNOWN_ANNOTATION, UNKNOWN_PORT,
 };
+use super::reader::Reader;
 use crate::ask::annotation::{self, Annotation, Kind};
 use model::Exposure;
 use model::policy::BalancerSku;

@@ -2,13 +2,13 @@
 
 use super::access;
 use super::audit;
-use super::read::{SHORT_IDLE_TIMEOUT, idle_timeout};
-use super::reader::{Reader, Reading};
-use super::rules::{
+use super::findings::{
     BACKEND_COLLISION, FindingRule, IGNORED_BY_CONTAINER, INVALID_BACKEND_PORT,
     INVALID_FRONTEND_PORT, UNENFORCED_SOURCES, UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY,
     UNSUPPORTED_DUAL_STACK, UNSUPPORTED_INTERNAL, UNSUPPORTED_PROTOCOL,
 };
+use super::read::{SHORT_IDLE_TIMEOUT, idle_timeout};
+use super::reader::{Reader, Reading};
 use crate::ask::annotation::{self, INTERNAL, Truth};
 use model::kubernetes::{Affinity, Service, ServicePort, TargetPort};
 use model::policy::BalancerSku;

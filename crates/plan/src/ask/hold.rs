@@ -1,7 +1,7 @@
 //! How an owner holds a Service back.
 
 use super::annotation::{CONFIRM, PAUSE, PROTECT, truth};
-use super::rules::{CONFIRMATION_DUE, DELETION_PROTECTED, FindingRule, PAUSED};
+use super::findings::{CONFIRMATION_DUE, DELETION_PROTECTED, FindingRule, PAUSED};
 use model::kubernetes::{
     Deletion, GATEWAY_FINALIZER, LoadBalancerType, SERVICE_FINALIZER, Service, Wish,
 };

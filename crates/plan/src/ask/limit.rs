@@ -4,8 +4,8 @@
 
 use super::access::{CORE_RANGES, FIELD, RANGES, TAGS};
 use super::additional::KEY;
+use super::findings::{LOAD_BALANCER_RULE_LIMIT, SECURITY_RULE_LIMIT};
 use super::reader::Reader;
-use super::rules::{LOAD_BALANCER_RULE_LIMIT, SECURITY_RULE_LIMIT};
 use super::{AccessIntent, RuleIntent, SecurityRules};
 use crate::ask::annotation::full;
 use model::policy::BalancerSku;

@@ -5,8 +5,8 @@
 
 pub mod annotation;
 pub mod container;
+pub mod findings;
 pub mod hold;
-pub mod rules;
 
 mod access;
 pub(crate) mod additional;

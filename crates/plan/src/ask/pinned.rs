@@ -1,8 +1,8 @@
 //! Addresses that a Service insists on.
 
 use super::additional::AZURE;
+use super::findings::{INVALID_PINNED_ADDRESS, PRIVATE_PINNED_ADDRESS, UNUSED_PINNED_ADDRESS};
 use super::reader::Reader;
-use super::rules::{INVALID_PINNED_ADDRESS, PRIVATE_PINNED_ADDRESS, UNUSED_PINNED_ADDRESS};
 use crate::ask::annotation::full;
 use model::kubernetes::Service;
 use model::{Exposure, Family};

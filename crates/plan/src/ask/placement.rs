@@ -1,10 +1,10 @@
 //! Where a Service may be placed.
 
-use super::reader::{Reader, is_resource_name};
-use super::rules::{
+use super::findings::{
     CONFIGURATIONS_IGNORED, CONFLICTING_PLACEMENT, INVALID_NODE_SET, MODE_IGNORED,
     UNKNOWN_CONFIGURATION, UNKNOWN_CONFIGURATION_NAME,
 };
+use super::reader::{Reader, is_resource_name};
 use super::{PlacementIntent, PlacementMode, PublicIpIntent};
 use crate::ask::annotation::CONFIGURATIONS;
 use model::Family;

@@ -1,13 +1,13 @@
 //! The Private Link Service before a Service.
 
-use super::reader::{Reader, is_group_name, is_resource_name};
-use super::rules::{
+use super::findings::{
     APPROVAL_INVISIBLE, FindingRule, INVALID_PRIVATE_LINK_ADDRESS, INVALID_PRIVATE_LINK_COUNT,
     INVALID_PRIVATE_LINK_FQDN, INVALID_PRIVATE_LINK_NAME, INVALID_RESOURCE_GROUP, INVALID_SUBNET,
     INVALID_SUBSCRIPTION, PRIVATE_LINK_NEEDS_IPV4, PRIVATE_LINK_NEEDS_NIC_POOLS,
     PRIVATE_LINK_NEEDS_STANDARD, PRIVATE_LINK_NOT_CREATED, PRIVATE_LINK_UNREACHABLE,
     TOO_MANY_SUBSCRIPTIONS,
 };
+use super::reader::{Reader, is_group_name, is_resource_name};
 use super::{FloatingIp, PrivateLinkIntent, PrivateLinkOwnership, ProxyProtocol, tenancy};
 use crate::ask::annotation::Truth;
 use model::policy::{BalancerSku, PoolKind};

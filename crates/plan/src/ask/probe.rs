@@ -1,11 +1,11 @@
 //! Load-balancing rules and their probes.
 
-use super::reader::Reader;
-use super::rules::{
+use super::findings::{
     INVALID_PROBE_COUNT, INVALID_PROBE_INTERVAL, INVALID_PROBE_PORT, INVALID_PROBE_PROTOCOL,
     INVALID_REQUEST_PATH, NODE_PORTS_REQUIRED, PROBE_SETTING_IGNORED, PROBE_TOO_SLOW,
     UNSUPPORTED_SCTP,
 };
+use super::reader::Reader;
 use super::{FloatingIp, ProbeIntent, ProbeName, ProxyProtocol, RuleIntent, RuleKind};
 use crate::ask::annotation;
 use model::azure::ProbeProtocol;

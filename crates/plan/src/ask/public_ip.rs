@@ -1,11 +1,11 @@
 //! Where public IPs come from, and what is on them.
 
-use super::reader::{Reader, is_group_name, is_resource_name};
-use super::rules::{
+use super::findings::{
     ANNOTATION_IGNORED, INVALID_DNS_LABEL, INVALID_PUBLIC_IP_NAME, INVALID_PUBLIC_IP_PREFIX,
     INVALID_RESOURCE_GROUP, INVALID_TAG, MALFORMED_TAG, OVERRIDDEN_TAG, RESERVED_TAG,
     TOO_MANY_TAGS,
 };
+use super::reader::{Reader, is_group_name, is_resource_name};
 use super::{DnsLabel, PublicIpIntent, PublicIpOptions, tenancy};
 use crate::ask::annotation::full;
 use crate::tag_keys::is_reserved;

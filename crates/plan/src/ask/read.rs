@@ -1,7 +1,7 @@
 //! Reads what one Service asks for.
 
+use super::findings::{INVALID_IDLE_TIMEOUT, INVALID_SUBNET};
 use super::reader::{Reader, Reading, is_resource_name};
-use super::rules::{INVALID_IDLE_TIMEOUT, INVALID_SUBNET};
 use super::{
     EndpointScope, FloatingIp, Intent, RuleOptions, TcpReset, access, additional, audit, limit,
     pinned, placement, private_link, probe, public_ip, tenancy,

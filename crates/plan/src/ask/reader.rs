@@ -1,7 +1,7 @@
 //! A Service while it is read, and what was found on the way.
 
 use super::Intent;
-use super::rules::FindingRule;
+use super::findings::FindingRule;
 use crate::ask::annotation::{self, CONFIGURATIONS, Truth};
 use model::Policy;
 use model::kubernetes::Service;

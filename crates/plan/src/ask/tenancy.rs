@@ -1,7 +1,7 @@
 //! What a Service may name of what other namespaces have, as far as its annotations tell.
 
+use super::findings::{INVALID_SHARING_NAMESPACE, RESOURCE_GROUP_NOT_ALLOWED};
 use super::reader::Reader;
-use super::rules::{INVALID_SHARING_NAMESPACE, RESOURCE_GROUP_NOT_ALLOWED};
 use crate::ask::annotation::{self, SHARE};
 use model::Group;
 

@@ -1,7 +1,7 @@
 //! Which public IP a Service stands on, and why it cannot stand on one.
 
 use super::{Refusal, upgrade};
-use crate::ask::rules::UNUSED_PINNED_ADDRESS;
+use crate::ask::findings::UNUSED_PINNED_ADDRESS;
 use crate::ask::{DnsLabel, Intent, PublicIpIntent, pinned, public_ip};
 use crate::draft::{Draft, Edited};
 use crate::own::{self, Whose, name, tags};

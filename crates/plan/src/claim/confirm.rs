@@ -7,8 +7,8 @@
 
 use super::placement::Placement;
 use crate::ask::annotation::{CONFIRM, CONFIRMED};
+use crate::ask::findings::{CONFIRMATION_DUE, CONFIRMATION_LEFT};
 use crate::ask::hold::asks_first;
-use crate::ask::rules::{CONFIRMATION_DUE, CONFIRMATION_LEFT};
 use crate::ask::{Intent, RuleKind};
 use crate::claim::choice::Chosen;
 use crate::draft::Draft;

@@ -14,9 +14,7 @@
 pub(crate) mod table;
 
 mod addresses;
-mod arrival;
 mod balancer;
-mod departure;
 mod egress;
 mod egress_pods;
 mod gated;
@@ -25,6 +23,8 @@ mod memory;
 mod public_ip;
 mod registry;
 mod selectors;
+mod service_removal;
+mod service_setup;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -98,16 +98,18 @@ fn draw(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) -> R
     for name in names {
         let Some(uid) = uids.get(name) else {
             if memory.is_orphan(draft, name) {
-                departure::plan(draft, &mut registry, tracker, name, None);
+                service_removal::plan(draft, &mut registry, tracker, name, None);
             }
             continue;
         };
         match &draft.cases[uid].stance {
             Stance::Container(intent) => {
                 let intent = intent.clone();
-                arrival::plan(draft, &mut registry, name, &intent);
+                service_setup::plan(draft, &mut registry, name, &intent);
             }
-            Stance::Leaving => departure::plan(draft, &mut registry, tracker, name, Some(uid)),
+            Stance::Leaving => {
+                service_removal::plan(draft, &mut registry, tracker, name, Some(uid))
+            }
             Stance::Wanted(_) | Stance::Frozen(_) => {}
         }
         container::show(draft, name, uid);

@@ -9,7 +9,7 @@
 use super::memory::Memory;
 use super::table::DiffTracker;
 use crate::ask::container::{ContainerIntent, ContainerPort, NamedPort};
-use crate::ask::rules::{
+use crate::ask::findings::{
     FindingRule, TARGET_PORT_SHARED, TARGET_PORT_UNKNOWN, TARGET_PORTS_DIFFER,
 };
 use crate::draft::{Draft, Stance};

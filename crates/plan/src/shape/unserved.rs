@@ -1,6 +1,6 @@
 //! Services that stand in Azure, and behind which there is no node.
 
-use crate::ask::rules::NO_BACKENDS;
+use crate::ask::findings::NO_BACKENDS;
 use crate::claim::placement::{self, Assignment, Backends};
 use crate::draft::Draft;
 use crate::own::{name, part};

@@ -4,7 +4,7 @@
 //! whose address is in a pool keeps it:
 //! <https://learn.microsoft.com/azure/virtual-network/ip-services/default-outbound-access>.
 
-use crate::ask::rules::NO_WAY_OUT;
+use crate::ask::findings::NO_WAY_OUT;
 use crate::claim::placement::{Backends, Placement};
 use crate::draft::Draft;
 use crate::standing::pool;

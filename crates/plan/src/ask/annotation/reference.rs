@@ -1,7 +1,7 @@
 //! The annotation reference, in Markdown.
 
 use super::{Annotation, OWN, PAUSE, PREFIX, SHARE, TABLE};
-use crate::ask::rules::RULES;
+use crate::ask::findings::RULES;
 use model::report::Severity;
 use std::fmt::Write;
 

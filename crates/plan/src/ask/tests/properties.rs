@@ -15,7 +15,7 @@ proptest! {
         prop_assert_eq!(&reading, &read(&service, &policy));
         prop_assert_eq!(reading.intent.is_none(), refuses(&reading.findings));
         for finding in &reading.findings {
-            let listed = rules::RULES.iter().find(|r| r.name == finding.rule);
+            let listed = findings::RULES.iter().find(|r| r.name == finding.rule);
             prop_assert_eq!(listed.map(|r| r.severity), Some(finding.severity));
         }
         if let Some(intent) = reading.intent {

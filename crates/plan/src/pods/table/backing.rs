@@ -7,7 +7,7 @@
 use super::number::Number;
 use super::unready::waiting;
 use super::{DiffTracker, Standing, tenancy};
-use crate::ask::rules::NO_BACKENDS;
+use crate::ask::findings::NO_BACKENDS;
 use model::kubernetes::{Endpoint, EndpointSlice, GatedPod, Readiness};
 use model::report::Finding;
 use model::{Family, ServiceName};

@@ -21,7 +21,7 @@ use super::claims::Claim;
 use super::homes::Homes;
 use super::{DiffTracker, changed};
 use crate::ask::additional::AZURE;
-use crate::ask::rules::{
+use crate::ask::findings::{
     GATEWAY_ADDRESS_TAKEN, GATEWAY_FOREIGN_POD, GATEWAY_INVALID_ADDRESS, GATEWAY_NO_NODE,
     GATEWAY_TORN_SLICE, GATEWAY_UNKNOWN_NODE,
 };

@@ -1,7 +1,7 @@
 //! Label and tags that a Service wants on its public IP.
 
 use crate::ask::annotation::PREFIX;
-use crate::ask::rules::PUBLIC_IP_OPTIONS_IGNORED;
+use crate::ask::findings::PUBLIC_IP_OPTIONS_IGNORED;
 use crate::ask::{DnsLabel, Intent};
 use crate::own::Whose;
 use crate::own::tags;

@@ -1,5 +1,6 @@
-//! Every finding about a Service: first what reading it can yield, then what Azure and the cluster
-//! can.
+//! Every finding about a Service and its text, which condition and Event have, too: first what
+//! reading it can yield, then what Azure and the cluster can. A few texts stand where a finding is
+//! made that says more than its rule ([`FindingRule::found_with`]).
 
 pub use super::finding_rule::FindingRule;
 use model::report::Severity;
