@@ -13,6 +13,10 @@ use model::{Family, Protocol};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+/// Rules of a load balancer (Azure subscription and service limits, "Load balancer").
+pub(crate) const RULES: usize = 1_500;
+/// The same on Basic.
+pub(crate) const RULES_ON_BASIC: usize = 250;
 /// Rules of a security group (Azure subscription and service limits, "Networking limits").
 pub(crate) const SECURITY_RULES: usize = 1_000;
 /// Source prefixes, and destination prefixes, of all rules of a security group (as above).
@@ -28,7 +32,7 @@ pub(super) fn check(
     additional: &[IpAddr],
     access: &AccessIntent,
 ) {
-    let most = if r.policy.sku == BalancerSku::Basic { 250 } else { 1_500 };
+    let most = if r.policy.sku == BalancerSku::Basic { RULES_ON_BASIC } else { RULES };
     let count = rules.len() * families.len();
     if count > most {
         let message = format!("{{value}} do not fit on a load balancer; it has at most {most}");

@@ -4,6 +4,7 @@ use super::Refusal;
 use super::contest;
 use super::listeners::{Listeners, signature};
 use super::share::{self, Scarce, Shortage};
+use crate::ask::limit::{RULES, RULES_ON_BASIC};
 use crate::ask::{Intent, annotation};
 use crate::draft::Draft;
 use crate::own::name;
@@ -29,7 +30,7 @@ const BALANCERS: usize = 1_000;
 
 /// Rules and frontends that a load balancer takes.
 fn most(sku: Sku) -> (usize, usize) {
-    if sku == Sku::Basic { (250, 200) } else { (1_500, 600) }
+    if sku == Sku::Basic { (RULES_ON_BASIC, 200) } else { (RULES, 600) }
 }
 
 /// Members that a pool takes: addresses, or IP configurations of network interfaces.
