@@ -7,7 +7,7 @@ use super::findings::{
     INVALID_FRONTEND_PORT, UNENFORCED_SOURCES, UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY,
     UNSUPPORTED_DUAL_STACK, UNSUPPORTED_INTERNAL, UNSUPPORTED_PROTOCOL,
 };
-use super::read::{SHORT_IDLE_TIMEOUT, idle_timeout};
+use super::idle_timeout::{SHORT_IDLE_TIMEOUT, idle_timeout};
 use super::reader::{Reader, Reading};
 use crate::ask::annotation::{self, INTERNAL, Truth};
 use model::kubernetes::{Affinity, Service, ServicePort, TargetPort};

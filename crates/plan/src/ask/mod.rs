@@ -12,6 +12,7 @@ mod access;
 pub(crate) mod additional;
 mod audit;
 mod finding_rule;
+mod idle_timeout;
 pub(crate) mod limit;
 pub(crate) mod pinned;
 mod placement;

@@ -1,6 +1,7 @@
 //! Reads what one Service asks for.
 
 use super::findings::{INVALID_IDLE_TIMEOUT, INVALID_SUBNET};
+use super::idle_timeout::{SHORT_IDLE_TIMEOUT, idle_timeout};
 use super::reader::{Reader, Reading, is_resource_name};
 use super::{
     EndpointScope, FloatingIp, Intent, RuleOptions, TcpReset, access, additional, audit, limit,
@@ -84,9 +85,6 @@ fn subnet(r: &mut Reader<'_>, exposure: Exposure) -> Option<Arc<str>> {
     Some(Arc::from(name))
 }
 
-/// What is said of an idle timeout where load balancers are not Standard.
-pub(super) const SHORT_IDLE_TIMEOUT: &str = "must be a whole number of minutes from 4 to 30";
-
 fn rule_options(r: &mut Reader<'_>) -> RuleOptions {
     let (bounds, message) = match r.policy.sku {
         BalancerSku::Basic => (4..=30, SHORT_IDLE_TIMEOUT),
@@ -110,19 +108,4 @@ fn rule_options(r: &mut Reader<'_>) -> RuleOptions {
             TcpReset::Enabled
         },
     }
-}
-
-/// The idle timeout in minutes; 4 if there is none.
-pub(super) fn idle_timeout(
-    r: &mut Reader<'_>,
-    bounds: std::ops::RangeInclusive<u16>,
-    message: &str,
-) -> u16 {
-    let key = "azure-load-balancer-tcp-idle-timeout";
-    let Some(text) = r.raw(key) else { return 4 };
-    text.parse().ok().filter(|minutes| bounds.contains(minutes)).unwrap_or_else(|| {
-        let key = format!("{}{key}", crate::ask::annotation::PREFIX);
-        r.find_with(&INVALID_IDLE_TIMEOUT, &key, text, message);
-        4
-    })
 }
