@@ -19,6 +19,7 @@ mod contested;
 mod controller;
 mod drift;
 mod gone;
+mod options;
 mod reads;
 mod retry;
 #[cfg(test)]
@@ -26,7 +27,7 @@ mod sample;
 mod term;
 mod trouble;
 
-pub use controller::{Controller, Options, ledger_of};
+pub use controller::Controller;
 pub use effect::{CallId, Effect, KubernetesCall, Notice, NoticeKind};
 pub use event::{Event, KubernetesAnswer, Leadership};
 pub use kubernetes::gates::{self, Gates};
@@ -38,3 +39,4 @@ pub use observers::history::{self, WriteOutcome, WriteRecord};
 pub use observers::latency::{self, ChangeKind, Latencies};
 pub use observers::tally::{self, Outcome, ResourceKind, Tally};
 pub use observers::{Counts, reason};
+pub use options::{Options, ledger_of};

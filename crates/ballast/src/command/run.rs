@@ -67,8 +67,8 @@ pub struct Args {
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
     /// Interval at which Azure is read again to detect drift, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(default_value_t = control::Options::default().check_interval_ms / 1_000)]
     pub check_interval: u64,
     /// Time after which a Pod's readiness gate is set to True although Azure does not list the Pod
     /// yet, in seconds

@@ -44,7 +44,8 @@ impl Controller {
 
 #[cfg(test)]
 mod tests {
-    use crate::controller::{Controller, Options};
+    use crate::controller::Controller;
+    use crate::options::Options;
     use model::drain::Drainer;
     use model::policy::{NodeDrain, Policy};
     use std::collections::BTreeSet;

@@ -82,10 +82,11 @@ impl Controller {
 mod tests {
     use crate::calls::Caller;
     use crate::contested::Contested;
-    use crate::controller::{Controller, Options};
+    use crate::controller::Controller;
     use crate::effect::Effect;
     use crate::event::{KubernetesAnswer, Leadership};
     use crate::kubernetes::ledger::{CONTESTED, LedgerCall, Notes};
+    use crate::options::Options;
     use fixture::container_policy;
     use serde_json::{Value, json};
     use std::collections::BTreeMap;

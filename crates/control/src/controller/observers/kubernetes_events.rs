@@ -253,8 +253,9 @@ impl Controller {
 
 #[cfg(test)]
 mod tests {
-    use crate::controller::{Controller, Options};
+    use crate::controller::Controller;
     use crate::effect::{Effect, NoticeKind};
+    use crate::options::Options;
     use fixture::policy;
     use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
     use model::world::{Fact, Need};
