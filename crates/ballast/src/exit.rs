@@ -14,7 +14,7 @@ pub enum Exit {
     Changes,
     /// Wrong flags, or a wrong cloud config.
     Usage,
-    /// Input that cannot be used: a manifest, a snapshot.
+    /// Input that cannot be used: a manifest, a file of Azure resources.
     Input,
     /// A cluster, Azure or a running controller cannot be reached.
     Unavailable,
@@ -52,7 +52,7 @@ Exit codes:
    2  with `plan --exit-code`: there are changes; with `orphans`: something is left over;
       with `azure-check` and `azure-emulator --compare`: something differs
   64  wrong flags, or a wrong cloud config
-  65  a manifest or a snapshot cannot be used
+  65  a manifest, or a file of Azure resources, cannot be used
   69  the cluster, Azure or a running controller cannot be reached
   70  internal error
   73  a file cannot be written, or a port is taken

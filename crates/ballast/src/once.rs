@@ -110,7 +110,8 @@ fn is_rejected(obstacle: &Obstacle) -> bool {
 /// What is read, and for how long, as arguments.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReadingArgs {
-    /// Also manage Services of this loadBalancerClass (repeatable)
+    /// Also include Services of this loadBalancerClass, as `ballast run` does with the same flag
+    /// (repeatable)
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
     /// Time limit for reading the cluster and Azure, in seconds

@@ -59,7 +59,7 @@ pub struct Args {
     /// rejects mistakes
     #[arg(long = "admission-policy", conflicts_with = "files")]
     pub policy: bool,
-    /// Also manage Services of this loadBalancerClass (repeatable)
+    /// Also check Services of this loadBalancerClass (repeatable)
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
 }
