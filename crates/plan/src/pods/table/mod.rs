@@ -398,13 +398,14 @@ impl DiffTracker {
         moved
     }
 
-    /// Learns whose new addresses Azure has refused; gives those and the ones before.
+    /// Learns whose new addresses Azure has refused; gives those. The end of a hold matters where
+    /// an address can be listed by a later call only because of it: such a gateway service is
+    /// looked at with each plan.
     fn hold(&mut self, world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
         let table = pod_names::locations_table(policy);
         let holds = world.holds.iter().filter(|(_, hold)| hold.target == table);
-        let held = holds.map(|(uid, _)| pod_names::of_service(uid)).collect();
-        let before = std::mem::replace(&mut self.services.held, held);
-        before.union(&self.services.held).cloned().collect()
+        self.services.held = holds.map(|(uid, _)| pod_names::of_service(uid)).collect();
+        self.services.held.clone()
     }
 
     fn withdraw_all(&mut self) {
