@@ -9,6 +9,8 @@ use crate::scene::objects::{OTHER_ADDRESS, OTHER_CLUSTERS, is_theirs};
 use crate::scene::{self, Layout};
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
+use crate::truth::ServiceTruth;
+use crate::weather::Weather;
 use arm::Method;
 use model::kubernetes::{EGRESS_MARKS, POD_FINALIZER};
 use serde_json::Value;
@@ -93,7 +95,7 @@ impl Stage {
                 }
             }
         }
-        left.extend(self.open_rules(uid));
+        left.extend(self.open_rules(uid, &|_| true));
         left.extend(self.private_links(&is_own));
         if self.scene.layout == Layout::Containers
             && let Some(tables) = self.azure.gateway(&scene::gateway())
@@ -128,12 +130,13 @@ impl Stage {
         })
     }
 
-    /// Security rules that still open an address that a Service had and nobody has now.
-    fn open_rules(&self, uid: &str) -> Vec<String> {
+    /// Security rules that still open an address that a Service had and none of the others that
+    /// count has now.
+    fn open_rules(&self, uid: &str, counts: &dyn Fn(&ServiceTruth) -> bool) -> Vec<String> {
         let Some(addresses) = self.ledger.opened.get(uid) else { return Vec::new() };
         let mut closed: BTreeSet<&str> = addresses.iter().map(String::as_str).collect();
         closed.remove(OTHER_ADDRESS);
-        closed.retain(|address| !self.is_anothers(uid, address));
+        closed.retain(|address| !self.is_anothers(uid, address, counts));
         let mut left = Vec::new();
         let group = self.azure.shown_by_id(&self.scene.security_group());
         for (name, rule) in group.iter().flat_map(|group| parts(group, "securityRules")) {
@@ -148,7 +151,8 @@ impl Stage {
 
     /// S4: a security rule closes before the address of a leaving Service is released: a private
     /// one with its frontend, for Azure gives it to whoever asks for one of the subnet, and a
-    /// public one with its public IP.
+    /// public one with its public IP. Who leaves as well may have had it last, on a frontend that
+    /// outlived its Service.
     pub(super) fn check_closed(&mut self, write: &Write<'_>) {
         let Some(before) = write.before else { return };
         let goes = write.method == Method::Delete;
@@ -174,10 +178,15 @@ impl Stage {
                 continue;
             }
             count(&mut self.tally.checks, "S4");
+            // While nothing goes wrong, who goes as well keeps nothing open.
+            let stays = |other: &ServiceTruth| {
+                let known = other.edited_at <= write.sent.services;
+                !matches!(self.weather, Weather::Fair) || other.wants || !known
+            };
             // A rule that denies opens nothing.
             let end = format!(" to {address}");
             let mut open =
-                self.open_rules(&uid).into_iter().filter(|rule| rule.contains("_allow_"));
+                self.open_rules(&uid, &stays).into_iter().filter(|rule| rule.contains("_allow_"));
             let open = open.find(|rule| rule.ends_with(&end));
             if let Some(open) = open {
                 self.fail("S4", format!("{address} of {name} was let go while {open} was there"));
@@ -188,9 +197,15 @@ impl Stage {
 
     /// Whether an address is by now that of another Service: Azure gives addresses out again, and
     /// several Services may share one.
-    fn is_anothers(&self, uid: &str, address: &str) -> bool {
+    fn is_anothers(
+        &self,
+        uid: &str,
+        address: &str,
+        counts: &dyn Fn(&ServiceTruth) -> bool,
+    ) -> bool {
         let services = self.truth.services.iter();
-        let mut others = services.filter(|(other, s)| *other != uid && s.gone_at.is_none());
+        let others = services.filter(|(other, s)| *other != uid && s.gone_at.is_none());
+        let mut others = others.filter(|other| counts(other.1));
         others.any(|(other, _)| self.ledger.opened.get(other).is_some_and(|a| a.contains(address)))
             || self.azure.resources_of("Microsoft.Network/publicIPAddresses").iter().any(|ip| {
                 let name = ip["name"].as_str().unwrap_or("");

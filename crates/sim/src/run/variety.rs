@@ -45,6 +45,7 @@ impl Play {
         let mut contesting = self.late.fork("contesting");
         let mut failing = self.late.fork("failing");
         let mut failing_member = self.late.fork("failing member");
+        let mut leaving = self.late.fork("left frontends");
         for round in 0..CHANGES + 2 {
             if self.stage.breach.is_some() {
                 return;
@@ -59,7 +60,10 @@ impl Play {
                     earlier.extend(self.stage.azure.shown());
                     self.bring_all(&mut random, &mut doubts);
                 }
-                round if round > CHANGES => self.dismiss_some(&mut random),
+                round if round > CHANGES => {
+                    self.company.leave_frontend(&mut leaving, &mut self.stage);
+                    self.dismiss_some(&mut random);
+                }
                 _ => {
                     if missing.permille(MISSED) {
                         self.stage.break_watches();
