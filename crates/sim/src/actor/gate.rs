@@ -1,10 +1,10 @@
 //! Pods with our readiness gate: their containers start, fail and start again, and the kubelet
-//! writes conditions beside ours.
+//! writes conditions beside ours. Some have one label of a Service's selector and not the other.
 
 use super::{Company, living, merge};
 use crate::fault::Fault;
 use crate::random::Random;
-use crate::scene::objects;
+use crate::scene::{Layout, objects};
 use crate::stage::Stage;
 use crate::tally::count;
 use kube_emulator::{ObjectRef, Part, Patch};
@@ -15,15 +15,24 @@ use std::collections::btree_map::Entry;
 /// Pods that are made here.
 const PODS: u64 = 4;
 
+/// A Service whose selector has two labels.
+const FRONT: &str = "front";
+const FRONT_NUMBER: u64 = 770;
+
 fn status(containers: bool) -> Value {
     let status = if containers { "True" } else { "False" };
     json!({"conditions": [{"type": "ContainersReady", "status": status}]})
 }
 
 fn pod(number: u64, app: u64, node: u32, containers: bool) -> Value {
-    let labels = json!({"app": format!("web-{app}"), READINESS_GATE: "enabled"});
+    let labels = json!({"app": format!("web-{app}")});
     let address = format!("10.244.2.{}", 10 + number);
-    let mut pod = objects::pod(&format!("gated-{number}"), &labels, node, &address);
+    gated(objects::pod(&format!("gated-{number}"), &labels, node, &address), containers)
+}
+
+/// The Pod with our gate.
+fn gated(mut pod: Value, containers: bool) -> Value {
+    pod["metadata"]["labels"][READINESS_GATE] = json!("enabled");
     pod["spec"]["readinessGates"] = json!([{"conditionType": READINESS_GATE}]);
     merge(&mut pod["status"], &status(containers));
     pod
@@ -36,6 +45,29 @@ fn holds(pod: &Value, condition: &str) -> bool {
 }
 
 impl Company {
+    /// A Service comes whose selector has two labels, with Pods with our gate: one has both, one
+    /// the first, and one another value for the second.
+    pub(crate) fn bring_front(&mut self, stage: &mut Stage) {
+        let node = self.nodes.keys().next().copied();
+        let Some(node) = node.filter(|_| self.scene.layout == Layout::Containers) else { return };
+        let mut service = objects::service("default", FRONT_NUMBER);
+        service["metadata"]["name"] = json!(FRONT);
+        service["spec"]["selector"] = json!({"app": FRONT, "tier": "one"});
+        self.services.insert(("default".to_owned(), FRONT.to_owned()), service);
+        let labels = [
+            json!({"app": FRONT, "tier": "one"}),
+            json!({"app": FRONT}),
+            json!({"app": FRONT, "tier": "two"}),
+        ];
+        for (number, labels) in labels.iter().enumerate() {
+            let name = format!("{FRONT}-{number}");
+            let address = format!("10.244.5.{}", 10 + number);
+            let pod = gated(objects::pod(&name, labels, node, &address), true);
+            self.pods.insert(name, pod);
+        }
+        self.tend(stage);
+    }
+
     pub(super) fn gate(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
         count(&mut stage.tally.faults, Fault::Gates.name());
         let number = random.below(PODS);

@@ -9,6 +9,8 @@ use super::tenants::is_refused;
 use crate::scene;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
+use crate::truth::ServiceTruth;
+use crate::weather::Weather;
 use control::{KubernetesCall, Options};
 use model::kubernetes::{GateReason, READINESS_GATE};
 use model::world::Kind;
@@ -61,11 +63,27 @@ impl Stage {
         if !self.knows_tables(sent) {
             return None;
         }
+        if is(GateReason::TimedOut) && self.is_unselected(sent, pod) {
+            return Some("opens late, and there was nothing to wait for");
+        }
         if is(GateReason::Programmed) && !self.is_listed(pod) {
             return Some("opens, and the Service Gateway does not list the Pod");
         }
         let selected = is(GateReason::NoService) && self.is_awaited(sent, pod);
         selected.then_some("opens, and a Service that has a load balancer selects the Pod")
+    }
+
+    /// Whether no Service selects a Pod, and none has by what the sender knows: what it sends may
+    /// be as old as its last failed call.
+    fn is_unselected(&self, sent: &Sent, pod: &Value) -> bool {
+        let mut known = self.truth.services.values();
+        let knows = |s: &ServiceTruth| s.edited_at.max(s.gone_at.unwrap_or(0)) <= sent.services;
+        matches!(self.weather, Weather::Fair)
+            && known.all(knows)
+            && !self.kubernetes.list("services", None).iter().any(|service| {
+                let same = service["metadata"]["namespace"] == pod["metadata"]["namespace"];
+                same && selects(service, pod)
+            })
     }
 
     /// For how long a Pod has been there, at most a second too long: times are whole seconds.
@@ -142,7 +160,6 @@ mod tests {
     use super::*;
     use crate::scene::{Layout, Scene, objects};
     use crate::swarm::Pace;
-    use crate::weather::Weather;
     use kube_emulator::{ObjectRef, Part, Patch};
     use serde_json::json;
 
@@ -201,6 +218,8 @@ mod tests {
         stage.ledger.tables_by = Some((0, 0));
         let text = breach(&mut stage, "True", GateReason::Programmed).unwrap_or_default();
         assert!(text.contains("does not list the Pod"), "{text}");
+        let text = breach(&mut stage, "True", GateReason::TimedOut).unwrap_or_default();
+        assert!(text.contains("nothing to wait for"), "no Service selects it: {text}");
         assert_eq!(breach(&mut stage, "True", GateReason::NoService), None, "there is none");
     }
 

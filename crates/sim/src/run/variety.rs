@@ -111,6 +111,7 @@ impl Play {
         self.company.move_in(&mut self.stage);
         self.company.bring_movers(&mut self.stage);
         self.company.bring_all_ports(&mut self.stage);
+        self.company.bring_front(&mut self.stage);
     }
 
     /// Some go, one of them while another client's outbound rule uses its frontend.
