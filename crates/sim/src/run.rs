@@ -4,6 +4,7 @@ mod guests;
 mod keys;
 mod locks;
 mod pauses;
+mod spelling;
 mod variety;
 
 pub use keys::SET_LATER;
@@ -241,6 +242,7 @@ impl Play {
         self.be_paused();
         self.be_shared();
         self.be_filled();
+        self.be_respelled();
         if self.stage.scene.with.contains(&Fault::Hostile) {
             self.be_attacked();
         }

@@ -1,0 +1,69 @@
+//! An owner spells the same wish in other words.
+
+use super::Play;
+use crate::scene::Layout;
+use crate::scene::objects::service;
+use crate::tally::count;
+use plan::ask::annotation::full;
+use serde_json::{Map, Value, json};
+
+/// Annotations, each with two values that say the same: the order of ranges and the case of these
+/// letters mean nothing.
+const SPELLINGS: [(&str, [&str; 2]); 4] = [
+    ("azure-pip-ip-tags", ["RoutingPreference=Internet", "routingpreference=INTERNET"]),
+    ("azure-load-balancer-health-probe-protocol", ["http", "Http"]),
+    ("azure-load-balancer-disable-tcp-reset", ["true", "TRUE"]),
+    (
+        "azure-allowed-ip-ranges",
+        ["203.0.113.0/24,198.51.100.0/24", "198.51.100.0/24, 203.0.113.0/24"],
+    ),
+];
+/// Where the cloud config has IP tags written in place, Azure shows them as they are spelled.
+const IN_PLACE: &str = "enableIPTagMutationForExistingPublicIP";
+/// Within so long it would be written.
+const HEARD_MS: u64 = 120_000;
+
+/// All annotations in one of the two spellings.
+fn spelled(which: usize) -> Value {
+    let pair = |(key, both): &(&str, [&str; 2])| (full(key), json!(both[which]));
+    Value::Object(SPELLINGS.iter().map(pair).collect::<Map<String, Value>>())
+}
+
+impl Play {
+    /// L1: nothing is written for a Service whose owner says the same in other words: IP tags are a
+    /// property for life, so that its address would be another.
+    pub(super) fn be_respelled(&mut self) {
+        let layout = self.stage.scene.layout;
+        let suits = matches!(layout, Layout::Single | Layout::Nics | Layout::Several);
+        let in_place = self.stage.config.written[IN_PLACE] == true;
+        if self.stage.breach.is_some() || !suits || in_place {
+            return;
+        }
+        let guest = ("default", 49);
+        let place = ("default".to_owned(), "web-49".to_owned());
+        let mut manifest = service(guest.0, guest.1);
+        manifest["metadata"]["annotations"] = spelled(0);
+        self.company.services.insert(place.clone(), manifest);
+        self.stage.ledger.inputs += 1;
+        self.heal();
+        self.judge_end();
+        if self.stage.breach.is_some() {
+            return;
+        }
+        count(&mut self.stage.tally.checks, "L1");
+        let before = self.stage.ledger.attempts;
+        self.stage.ledger.inputs += 1;
+        let patch = json!({"metadata": {"annotations": spelled(1)}});
+        self.company.apply(&mut self.stage, &place, &patch);
+        self.stage.advance(self.stage.now_ms + HEARD_MS);
+        let written = self.stage.ledger.attempts - before;
+        if written > 0 {
+            let text = format!("{written} writes for a wish in other words");
+            self.stage.fail("L1", text);
+            return;
+        }
+        self.judge_end();
+        self.go(guest);
+        self.come_to_rest();
+    }
+}
