@@ -9,6 +9,7 @@ pub mod families;
 pub mod gate;
 pub mod hostile;
 mod inner;
+mod ipv6_alone;
 pub mod links;
 mod manifest;
 mod mishaps;

@@ -112,6 +112,8 @@ impl Play {
         self.company.bring_movers(&mut self.stage);
         self.company.bring_all_ports(&mut self.stage);
         self.company.bring_front(&mut self.stage);
+        let mut alone = self.late.fork("IPv6 alone");
+        self.company.bring_ipv6_alone(&mut alone, &mut self.stage);
     }
 
     /// Some go, one of them while another client's outbound rule uses its frontend.
