@@ -7,8 +7,8 @@ use crate::ask::hold;
 use crate::own::pod_names;
 use model::gateway::{DefaultService, Direction, GatewayService};
 use model::kubernetes::{
-    Backends, Deletion, Endpoint, EndpointSlice, GATEWAY_FINALIZER, Ingress, Move, MoveStage,
-    Readiness, SERVICE_FINALIZER, Service, Target, Wish,
+    Backends, Deletion, Endpoint, EndpointSlice, GATEWAY_FINALIZER, Ingress, LoadBalancerType,
+    Move, MoveStage, Readiness, SERVICE_FINALIZER, Service, Target, Wish,
 };
 use model::policy::{BalancerSku, Chosen, KeepBoth, Layout, Migration, PoolKind};
 use model::world::{Fact, Hold};
@@ -196,6 +196,8 @@ fn a_protected_service_leaves_the_load_balancer_that_it_has_moved_from() {
     assert!(hold::find(shown).is_none(), "what it has left would stand for ever");
     let deleted = Service { deletion: Deletion::Requested, ..Service::clone(shown) };
     assert!(hold::find(&deleted).is_some());
+    let retyped = Service { load_balancer_type: LoadBalancerType::Other, ..Service::clone(shown) };
+    assert!(hold::find(&retyped).is_some());
 }
 
 /// A new process reads lists that do not show yet what the one before it has just made, or another

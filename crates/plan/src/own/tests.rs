@@ -194,6 +194,7 @@ fn a_private_link_service_is_whose_frontend_it_stands_before() {
 mod layouts {
     use super::*;
     use crate::own::other_layout::RULE;
+    use crate::own::pod_names;
     use model::azure::{LoadBalancer, NatGateway, Sku};
     use model::gateway::{DefaultService, Direction, GatewayService};
     use model::policy::{BalancerSku, Layout, PoolKind};
@@ -318,6 +319,21 @@ mod layouts {
             let rows = [(Arc::clone(&row.name), Arc::new(row))].into();
             world.azure.gateway_services = Fact::Known(rows);
             assert_eq!(rules(&plan(&world, &policy).1), found, "{default:?}");
+        }
+    }
+
+    /// Its NAT gateway is not read yet.
+    #[test]
+    fn a_public_ip_of_an_egress_gateway_stops_the_layout_over_nodes() {
+        let policy = fixture::policy();
+        for name in [pod_names::public_ip("team-a"), pod_names::public_ip_v6("team-a")] {
+            let mut world = world(Some(MINE));
+            let user = Some(policy.network_id(&policy.group, "natGateways", "team-a"));
+            let ip = fixture::public_ip(&name, None);
+            let ip = PublicIp { tags: None, sku: Sku::StandardV2, user, ..ip };
+            let all = world.azure.public_ips.get_mut(&policy.group).and_then(Fact::known_mut);
+            all.expect("it was read").insert(ip.id.clone(), Arc::new(ip));
+            assert_eq!(rules(&plan(&world, &policy).1), [RULE], "{name}");
         }
     }
 

@@ -127,6 +127,19 @@ fn a_public_ip_is_that_of_the_service_it_was_made_for() {
     assert_eq!(refusals(&world, &policy(), 2), []);
 }
 
+/// Its tag names whoever joined it, too. The one that made it has no frontend yet.
+#[test]
+fn who_joined_a_public_ip_last_did_not_make_it() {
+    let mut world = world(vec![public(9, "z", &[(SHARE, "b")])]);
+    let made = format!("kubernetes-{}", uid(9).base_name());
+    let users =
+        [("k8s-azure-service", "z/web-9,b/web-8"), ("k8s-azure-cluster-name", "kubernetes")];
+    bring(&mut world, &made, &users);
+    add(&mut world, public(8, "b", &[("azure-pip-name", &made)]));
+    add(&mut world, public(1, "z", &[("azure-pip-name", &made)]));
+    assert_eq!(refusals(&world, &policy(), 1), []);
+}
+
 /// Its holder goes, or moves to another one: it goes with its label, and not to a Service that
 /// waits for it in another namespace, also where the config lists what may be named.
 #[test]

@@ -298,6 +298,18 @@ fn selectors_choose_services_and_nodes() {
     assert!(balancer(&world, "lb2").is_none());
 }
 
+/// The third load balancer takes none while no Service is on it.
+#[test]
+fn nodes_that_nothing_selects_go_where_services_are() {
+    let third = vec![config("kubernetes", "vmss1"), config("lb2", "vmss2"), config("lb3", "vmss4")];
+    let policy = policy(Layout::Several(third));
+    let mut world = world(vec![service(1), service(2)]);
+    (1..=3).for_each(|n| add_node(&mut world, "vmss3", n, &[]));
+    settle(&mut world, &policy);
+    let taken = ["kubernetes", "lb2"].map(|name| pool(&world, name, "kubernetes").len());
+    assert_eq!(taken.iter().sum::<usize>(), 7, "{taken:?}");
+}
+
 #[test]
 fn namespace_selectors_wait_for_namespaces() {
     let mut configs = two();

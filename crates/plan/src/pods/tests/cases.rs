@@ -757,6 +757,9 @@ fn a_pod_that_a_call_under_way_may_list_is_not_let_go() {
     let (calls, _) = stage.ready();
     assert!(matches!(&calls[..], [Change { action: Action::UpdateLocations(_), .. }]));
     stage.flying = calls;
+    stage.edit_pod(2, |p| p.egress = None);
+    assert_eq!(stage.plan().0.writes, [], "nor without its label");
+    stage.edit_pod(2, |p| p.egress = Some("team-a".into()));
     stage.edit_pod(2, |p| p.deletion = Deletion::Requested);
     let (plan, _) = stage.plan();
     assert_eq!(plan.writes, [], "the call may yet list its address");

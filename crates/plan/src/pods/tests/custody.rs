@@ -1,6 +1,7 @@
 //! Objects that another process may have let go although a watch still shows them.
 
 use super::stage::{Stage, pod, service, uid};
+use crate::own::pod_names;
 use model::kubernetes::{
     Custody, EGRESS_MARKS, GATEWAY_FINALIZER, LoadBalancerType, POD_FINALIZER, Pod,
     SERVICE_FINALIZER, Service, Wish,
@@ -104,6 +105,20 @@ fn a_public_ip_that_names_a_nat_gateway_which_has_gone_is_nobody_elses() {
     };
     assert!(!plan.writes.iter().any(lets_go), "{plan:#?}");
     assert!(report.pods.is_empty(), "{:?}", report.pods);
+}
+
+/// Its Service went without being released, and its load balancer has gone since.
+#[test]
+fn a_public_ip_that_is_left_alone_goes() {
+    let mut stage = Stage::serving(&[]);
+    stage.world.kubernetes.services.clear();
+    let azure = &mut stage.world.azure;
+    azure.balancers.known_mut().expect("read").clear();
+    azure.gateway_services.known_mut().expect("read").clear();
+    assert_eq!(stage.ips().len(), 1);
+    stage.world.abandoned.insert(pod_names::of_service(&uid(1)));
+    stage.settle();
+    assert!(stage.ips().is_empty(), "{:?}", stage.calls);
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use crate::shape::stage::{ADDRESS, PINNED, balancer, change, internal, planned, policy, settled};
 use crate::shape::stage::{uid, world};
 use explain::forecast::settle;
-use fixture::{in_flight, public_ips_mut, security_group_mut};
+use fixture::{in_flight, public_ips_mut, security_group_mut, service_mut};
 use model::azure::{
-    ConnectionState, PrivateEndpointConnection, PublicIp, Rest, SecurityGroup, SecurityRule, Tags,
+    ConnectionState, PrivateEndpointConnection, Provisioning, PublicIp, Rest, SecurityGroup,
+    SecurityRule, Tags,
 };
 use model::kubernetes::{Deletion, Node, NodeRole, Service, Wish};
 use model::plan::{Action, Edit, Resource};
@@ -42,6 +43,20 @@ fn nothing_opens_for_a_service_without_our_finalizer() {
     let (plan, _) = planned(&world);
     assert_eq!((plan.changes.len(), plan.writes.len()), (0, 1), "the finalizer comes first");
     assert_eq!(open(&settled(world)), ["80", "82"].map(Arc::from).into());
+}
+
+/// A process that is gone has sent the write that opens it, and nothing awaits its end.
+#[test]
+fn an_address_is_told_once_the_write_that_opens_it_has_ended() {
+    let mut world = settled(world(vec![closed(1, 80, &[])]));
+    service_mut(&mut world, &uid(1)).ingress.clear();
+    let told = |world: &World| {
+        let (plan, _) = planned(world);
+        plan.writes.iter().any(|write| matches!(write.edit, Edit::Status { .. }))
+    };
+    assert!(told(&world));
+    security_group_mut(&mut world).provisioning = Provisioning::Busy;
+    assert!(!told(&world));
 }
 
 /// The group, and often the load balancer, are the operator's, who tags them, too.
