@@ -232,3 +232,24 @@ impl Account {
         self.gate = Gate::Trying;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::bucket::Window;
+
+    #[test]
+    fn a_span_begins_anew_only_after_a_time_that_azure_asked_for() {
+        let left_after = |asked_ms| {
+            let bucket = Bucket::Window(Window::new(4, 60_000));
+            let mut account = Account::new(bucket, Limits::Unknown, 0);
+            account.take(0);
+            let number = account.take(0);
+            account.refused(number, asked_ms, 0);
+            let closed_until_ms = account.closed_until_ms;
+            account.pass(closed_until_ms);
+            account.bucket.left()
+        };
+        assert_eq!((left_after(None), left_after(Some(1_000))), (0, 1));
+    }
+}

@@ -324,6 +324,21 @@ mod tests {
     }
 
     #[test]
+    fn an_expired_token_is_no_missing_right() {
+        let mut read = Read::default();
+        read.fail(failure(), None, 0);
+        let refused = |status| ArmError {
+            kind: ErrorKind::Forbidden,
+            status,
+            code: String::new(),
+            message: String::new(),
+            retry_after_ms: None,
+        };
+        assert!(read.is_lasting(&refused(403), &Need::Balancers));
+        assert!(!read.is_lasting(&refused(UNAUTHORIZED), &Need::Balancers));
+    }
+
+    #[test]
     fn what_another_process_may_have_changed_is_read_anew() {
         let mut read = Read::default();
         read.take_over();

@@ -194,3 +194,31 @@ fn take<T>(fact: Option<&mut Fact<ById<T>>>, id: &ResourceId) -> Applied {
         None => Applied::Unchanged,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn one_connection_that_goes_leaves_the_others() {
+        let id = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network\
+                  /privateLinkServices/pls";
+        let connection = |name: &str| {
+            json!({"id": format!("{id}/privateEndpointConnections/{name}"), "name": name,
+                "properties": {}})
+        };
+        let value = json!({"id": id, "name": "pls", "location": "eastus", "properties": {
+            "privateEndpointConnections": [connection("a"), connection("b")]}});
+        let link = body::read_private_link_service(&value).expect("it can be read");
+        let (id, gone) = (link.id.clone(), link.connections[0].id.clone());
+        let group = id.group().expect("it is in one");
+        let mut azure = Azure::default();
+        let all = ById::from([(id.clone(), Arc::new(link))]);
+        azure.private_links.insert(group.clone(), Fact::Known(all));
+        assert_eq!(remove_connection(&mut azure, &gone), Applied::Changed);
+        let left = &azure.private_links[&group].known().expect("it is known")[&id].connections;
+        assert_eq!(left.len(), 1);
+        assert_ne!(left[0].id, gone);
+    }
+}

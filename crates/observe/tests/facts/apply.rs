@@ -168,6 +168,20 @@ fn a_pod_with_our_finalizer_that_a_list_leaves_out_has_lost_its_label_only() {
     assert_eq!(left, [("claimed", None)]);
 }
 
+#[test]
+fn a_list_of_pods_takes_none_away_that_came_after_it() {
+    let value = json!({"metadata": {"name": "p", "namespace": "d", "uid": "u",
+        "resourceVersion": "8", "labels": {"kubernetes.azure.com/service-egress-gateway": "a"}}});
+    let pod = pod_from_value(&value, &mut Interner::default()).unwrap();
+    let mut held = Held::default();
+    held.take(KubernetesFact::Pod(pod));
+    for (revision, left) in [("7", 1), ("8", 0)] {
+        held.take(KubernetesFact::ListBegin(Kind::Pods));
+        held.take(KubernetesFact::ListEnd(Kind::Pods, Some(revision.into())));
+        assert_eq!(held.kubernetes.pods.len(), left, "{revision}");
+    }
+}
+
 /// Facts about a few objects, each with a few revisions.
 fn facts() -> Vec<KubernetesFact> {
     let mut facts = Vec::new();

@@ -92,3 +92,19 @@ impl Controller {
         &self.kubernetes.gates
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use fixture::policy;
+
+    #[test]
+    fn a_pod_that_waits_again_has_not_waited_too_long_yet() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let uid: Arc<str> = Arc::from("uid");
+        controller.world.overdue.insert(Arc::clone(&uid));
+        controller.forget_gate(&uid);
+        assert!(controller.world.overdue.is_empty());
+    }
+}

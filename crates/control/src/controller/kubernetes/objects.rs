@@ -232,6 +232,7 @@ mod tests {
     use crate::backoff;
     use fixture::policy;
     use model::ServiceUid;
+    use model::kubernetes::Service;
     use serde_json::json;
 
     #[test]
@@ -267,6 +268,25 @@ mod tests {
         assert_eq!([wait_after(0), wait_after(500), wait_after(2_000)], [100, 1_000, 2_000]);
         controller.write_kubernetes(2_000 + backoff::LONGEST_MS);
         assert!(controller.kubernetes.objects.is_empty(), "and not for ever");
+    }
+
+    /// The watch has shown that it is gone before a write of ours is answered.
+    #[test]
+    fn a_late_answer_brings_no_service_back() {
+        let body = |revision: &str| {
+            json!({"metadata": {"name": "web", "namespace": "default", "uid": "uid-1",
+                "resourceVersion": revision}, "spec": {"type": "LoadBalancer"}})
+        };
+        let uid = ServiceUid::new("uid-1");
+        let name = ServiceName::new("default", "web");
+        let object = Object::Service { name, uid: uid.clone() };
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        controller.overlay(&object, &body("7"), 0);
+        assert!(controller.world.kubernetes.services.is_empty());
+        let held = Service { uid: uid.clone(), ..fixture::service(&[]) };
+        controller.world.kubernetes.services.insert(uid.clone(), Arc::new(held));
+        controller.overlay(&object, &body("7"), 0);
+        assert_eq!(&*controller.world.kubernetes.services[&uid].revision, "7");
     }
 
     /// The answer about a Pod comes late: another of its name has been seen since.

@@ -219,6 +219,28 @@ mod tests {
     use model::report::{Report, ServiceReport};
     use plan::own::pod_names;
 
+    /// Other resources are written for it all the while.
+    #[test]
+    fn a_write_acquits_of_what_was_refused_of_its_resource() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let causes = BTreeSet::from([ServiceUid::new("uid")]);
+        let [target, other] = ["publicIPAddresses/a", "loadBalancers/b"]
+            .map(|name| ResourceId::new(format!("/subscriptions/s/{name}")));
+        let failure = Failure {
+            kind: ObstacleKind::Rejected,
+            operation: "PUT publicIPAddresses/a".to_owned(),
+            code: "BadRequest",
+            message: "on order",
+        };
+        let trouble = Trouble::after(None, failure, &causes, 0);
+        let strike = Strike { target: target.clone(), trouble };
+        controller.lanes.strikes.insert(ServiceUid::new("uid"), strike);
+        controller.acquit(&other, &causes);
+        assert_eq!(controller.lanes.strikes.len(), 1);
+        controller.acquit(&target, &causes);
+        assert!(controller.lanes.strikes.is_empty());
+    }
+
     /// The Pod goes whose address was refused. What the Service waits for hours later has nothing
     /// to do with it.
     #[test]

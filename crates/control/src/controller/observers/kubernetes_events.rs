@@ -321,6 +321,29 @@ mod tests {
     }
 
     #[test]
+    fn whoever_goes_back_to_an_earlier_mistake_is_told_again() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let mut told = 0;
+        for n in [1, 2, 1] {
+            let report = ServiceReport {
+                name: ServiceName::new("default", "web"),
+                balancer: None,
+                addresses: Vec::new(),
+                state: State::Refused,
+                waits: Vec::new(),
+                findings: vec![finding("InvalidTag", Severity::Refusal, n)],
+            };
+            let services = [(ServiceUid::new("uid"), Arc::new(report))].into();
+            controller.planning.report = Report { services, ..Report::default() };
+            controller.say_changes(0);
+            let effects = std::mem::take(&mut controller.calls.effects);
+            let lines = effects.iter().filter(|effect| matches!(effect, Effect::Say(_)));
+            told += lines.count();
+        }
+        assert_eq!(told, 3);
+    }
+
+    #[test]
     fn many_findings_of_one_rule_are_one_event_and_one_line() {
         let mut controller = Controller::new(policy(), Options::default());
         let refusals = (0..1_000).map(|n| finding("InvalidTag", Severity::Refusal, n));

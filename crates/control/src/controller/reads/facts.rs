@@ -262,6 +262,16 @@ mod tests {
     }
 
     #[test]
+    fn when_a_service_was_changed_is_known() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let service = fixture::numbered(1, &[]);
+        let uid = service.uid.clone();
+        controller.learn(Fact::Service(Box::new(service)), 5);
+        assert!(controller.lanes.is_changed_since(&uid, 4));
+        assert!(!controller.lanes.is_changed_since(&uid, 5));
+    }
+
+    #[test]
     fn what_a_service_names_and_lists_lack_is_looked_for_again() {
         let mut controller = Controller::new(fixture::policy(), Options::default());
         let need = Need::PublicIps(controller.policy.group.clone());

@@ -158,3 +158,22 @@ fn is_ours(service: &Service) -> bool {
 fn is_marked(pod: &Pod) -> bool {
     pod.finalizers.contains(POD_FINALIZER)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::kubernetes::objects::ObjectLane;
+    use fixture::policy;
+    use model::ServiceName;
+
+    #[test]
+    fn the_answer_to_a_write_of_an_earlier_term_says_nothing_of_now() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let name = ServiceName::new("default", "web");
+        let object = Object::Service { name, uid: ServiceUid::new("uid-1") };
+        controller.kubernetes.objects.insert(object.clone(), ObjectLane::default());
+        controller.inherit_all(0);
+        assert!(controller.kubernetes.objects[&object].outlived);
+    }
+}
