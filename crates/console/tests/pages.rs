@@ -287,7 +287,7 @@ fn the_same_views_give_the_same_page() {
 
 #[test]
 fn pages_do_not_grow_with_the_number_of_services() {
-    const BOUND: usize = 160_000;
+    const BOUND: usize = 170_000;
     let few = pages(&stage(500, |n| format!("s{n:05}")));
     let many = pages(&stage(3_000, |n| format!("s{n:05}")));
     for ((name, few), (_, many)) in few.iter().zip(&many) {
@@ -309,7 +309,7 @@ fn turned_and_searched_lists_show_what_is_asked_for() {
     let state = Some(State::Refused);
     let wanted = "S05".to_owned();
     let refused = of(&OverviewQuery { state, wanted, ..OverviewQuery::default() });
-    assert_eq!(refused.matches("href=\"/services/").count(), 1);
+    assert_eq!(refused.matches("class=\"why\"").count(), 1);
     assert!(refused.contains("href=\"/services/default/s05\""));
     let query = TopologyQuery { wanted: "s07".to_owned(), ..TopologyQuery::default() };
     let drawn = topology(head, &stage.snapshot, &stage.world, &query);
@@ -525,7 +525,10 @@ fn services_are_chosen_by_namespace_and_sorted() {
         let page = overview(&stage.head, &stage.snapshot, (Calls::default(), &[]), query);
         let links = page.split("href=\"/services/").skip(1);
         let names = links.map(|rest| rest.split('"').next().unwrap_or_default().to_owned());
-        (names.collect::<Vec<String>>(), page)
+        let mut names: Vec<String> = names.collect();
+        // A row leads to its Service twice where it has more findings than one.
+        names.dedup();
+        (names, page)
     };
     let (all, page) = of(&OverviewQuery::default());
     assert_eq!(all.len(), 6);
