@@ -1,8 +1,8 @@
 //! Three Services of one namespace on one public IP of ours: its tag names all of them, whoever
 //! comes and goes.
 
-use super::Company;
-use crate::check::form::told;
+use super::{Company, neighbour};
+use crate::check::form::{parts, told};
 use crate::random::Random;
 use crate::scene::{Layout, objects};
 use crate::stage::Stage;
@@ -15,6 +15,12 @@ const NAMESPACE: &str = "default";
 /// Who wants the port of one of them.
 const RIVAL: &str = "rival";
 const RIVALS_NODE_PORT: u64 = 32_690;
+/// The inbound NAT rule of another client on their frontend, and its port.
+const NAT_RULE: &str = "theirs-nat";
+const NAT_PORT: u64 = 22;
+/// In how many contests of a thousand the rival wants that one.
+const TRANSLATED: u64 = 400;
+const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 const ADDRESS: &str = "service.beta.kubernetes.io/azure-load-balancer-ipv4";
 
 fn place(number: u64) -> (String, String) {
@@ -51,6 +57,52 @@ fn rival(address: &str) -> Value {
     service
 }
 
+/// Another client forwards a single port of the frontend that has an address. False where Azure
+/// does not take that now.
+fn translate(stage: &mut Stage, address: &str) -> bool {
+    let mut place = None;
+    for balancer in stage.azure.resources_of(BALANCERS) {
+        for frontend in parts(&balancer, "frontendIPConfigurations").into_values() {
+            let ip = frontend["properties"]["publicIPAddress"]["id"].as_str();
+            let ip = ip.and_then(|id| stage.azure.shown_by_id(id));
+            if ip.is_some_and(|ip| ip["properties"]["ipAddress"] == address) {
+                let id = balancer["id"].as_str().unwrap_or("").to_owned();
+                place = Some((id, frontend["id"].clone()));
+            }
+        }
+    }
+    let Some((balancer, frontend)) = place else { return false };
+    let rule = json!({"name": NAT_RULE, "properties": {"protocol": "Tcp",
+        "frontendPort": NAT_PORT, "backendPort": NAT_PORT,
+        "frontendIPConfiguration": {"id": frontend}}});
+    neighbour::edit(stage, &balancer, |balancer| {
+        let rules = &mut balancer["properties"]["inboundNatRules"];
+        let mut all = rules.as_array().cloned().unwrap_or_default();
+        all.push(rule);
+        *rules = Value::Array(all);
+    })
+}
+
+/// The rule goes again. What Azure does not take now is tried again later.
+fn take_back(stage: &mut Stage) {
+    let all = stage.azure.resources_of(BALANCERS);
+    let with = all.iter().filter(|b| parts(b, "inboundNatRules").contains_key(NAT_RULE));
+    let ids: Vec<String> = with.filter_map(|b| b["id"].as_str().map(str::to_owned)).collect();
+    for id in ids {
+        for _ in 0..30 {
+            let done = neighbour::edit(stage, &id, |balancer| {
+                if let Some(rules) = balancer["properties"]["inboundNatRules"].as_array_mut() {
+                    rules.retain(|rule| rule["name"] != NAT_RULE);
+                }
+            });
+            if done {
+                break;
+            }
+            stage.advance(stage.now_ms + 10_000);
+        }
+    }
+}
+
 impl Company {
     /// Who wants a port that another has on the frontend which both share comes, or goes: who has
     /// it keeps it, and no other Service on the load balancer notices.
@@ -64,7 +116,12 @@ impl Company {
             }
             return;
         }
-        self.services.insert(place, rival(&address));
+        let translated = random.fork("inbound NAT").permille(TRANSLATED);
+        let mut rival = rival(&address);
+        if translated && translate(stage, &address) {
+            rival["spec"]["ports"][0]["port"] = json!(NAT_PORT);
+        }
+        self.services.insert(place, rival);
         self.tend(stage);
     }
 
@@ -74,6 +131,7 @@ impl Company {
         if self.services.remove(&place).is_some() {
             self.delete(stage, &place);
         }
+        take_back(stage);
     }
 
     /// Whether all load balancers are one: an address chooses among several.
