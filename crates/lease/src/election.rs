@@ -392,6 +392,19 @@ mod tests {
         assert_eq!(election.annotation("other"), None);
     }
 
+    #[test]
+    fn whoever_is_silent_for_as_long_as_the_lease_lasts_has_lost_it() {
+        let mut election = election("b");
+        let theirs = json!({"metadata": {"resourceVersion": "1"},
+            "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}});
+        let mut look = |now_ms: u64| {
+            election.attempt(now_ms, "t");
+            election.answered(reply(200, &theirs), now_ms, "t")
+        };
+        assert_eq!(look(0), Next::Done(Err(Miss::Taken("a".to_owned()))));
+        assert!(matches!(look(15_000), Next::Call(_)));
+    }
+
     /// Who deletes the Lease, to have another process lead, does not end what its annotations stop.
     #[test]
     fn a_lease_that_was_deleted_is_made_again_with_its_annotations() {

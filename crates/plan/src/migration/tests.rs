@@ -1,8 +1,8 @@
 //! How far a Service is, by its status, its condition and the clock.
 
-use super::Sides;
 use super::stage::{Stage, Stages};
 use super::view::Views;
+use super::{Course, Sides, course};
 use crate::ask::hold;
 use crate::own::pod_names;
 use model::gateway::{DefaultService, Direction, GatewayService};
@@ -12,7 +12,7 @@ use model::kubernetes::{
 };
 use model::policy::{BalancerSku, Chosen, KeepBoth, Layout, Migration, PoolKind};
 use model::world::{Fact, Hold};
-use model::{NodeName, Policy, ServiceName, ServiceUid, World};
+use model::{Ledger, NodeName, Policy, ServiceName, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -173,6 +173,19 @@ fn whose_owner_confirms_interruptions_has_both_addresses_until_then() {
     assert_eq!(asking(""), Stage::Both);
     assert_eq!(asking("20.0.0.7, kubernetes"), Stage::Both);
     assert_eq!(asking("20.0.0.7, 20.0.0.1"), Stage::Withdrawing);
+}
+
+/// Nothing of the load balancers over nodes stands any more, and the security group is open yet.
+#[test]
+fn a_move_goes_on_until_nothing_is_open() {
+    let sides = sides();
+    let policy = Policy { migration: Some(sides.migration), ..sides.target };
+    let mut world = World::default();
+    assert!(matches!(course(&world, &policy), Course::Alone));
+    let mut ledger = Ledger::default();
+    ledger.destinations.entry(NODE.parse().expect("an address")).or_default();
+    world.kubernetes.ledger = Fact::Known(Arc::new(ledger));
+    assert!(matches!(course(&world, &policy), Course::Moving(_)));
 }
 
 /// Protection acts on a Service that is deleted or gets another type.
