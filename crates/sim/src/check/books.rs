@@ -60,6 +60,8 @@ struct Written {
     end: End,
     /// HTTP status; 0 where there was no answer.
     status: u16,
+    /// Azure's error code, where its answer has one.
+    code: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +111,8 @@ impl Books {
                 412 => End::Stale,
                 _ => End::Failed,
             };
-            let written = Written { method: method.name(), kind, end, status };
+            let (method, code) = (method.name(), code_of(answer));
+            let written = Written { method, kind, end, status, code };
             book.written.insert(id.to_owned(), written);
             return;
         }
@@ -123,9 +126,17 @@ impl Books {
             let body = reply.body.as_ref().map_or("", |body| body["status"].as_str().unwrap_or(""));
             if matches!(body, "Failed" | "Canceled") {
                 (written.end, written.status) = (End::Failed, status);
+                written.code = code_of(answer);
             }
         }
     }
+}
+
+/// The outermost error code of an answer.
+fn code_of(answer: &Answer) -> Option<String> {
+    let Answer::Reply(reply) = answer else { return None };
+    let code = reply.body.as_ref()?["error"]["code"].as_str()?;
+    (!code.is_empty()).then(|| code.to_owned())
 }
 
 impl Book {
@@ -184,8 +195,11 @@ impl Book {
                 let ended = match &record.outcome {
                     WriteOutcome::UnderWay => false,
                     WriteOutcome::Done => written.end == End::Succeeded,
-                    WriteOutcome::Failed { status, .. } => {
-                        written.end != End::Succeeded && written.status == *status
+                    WriteOutcome::Failed { status, code, .. } => {
+                        let answered = written.code.as_deref();
+                        let same = written.status == *status
+                            && answered.is_none_or(|answered| answered == &**code);
+                        written.end != End::Succeeded && same
                     }
                 };
                 ended && written.method == record.method
