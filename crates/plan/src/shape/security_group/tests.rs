@@ -187,7 +187,7 @@ fn a_deny_rule_denies_all_of_an_address_that_only_others_were_on() {
 #[test]
 fn a_security_group_that_failed_is_written_again() {
     let mut world = settled(world(vec![closed(1, 80, &[])]));
-    security_group_mut(&mut world).provisioning = model::azure::Provisioning::Failed;
+    security_group_mut(&mut world).provisioning = Provisioning::Failed;
     let (plan, _) = crate::plan(&world, &policy());
     assert_eq!(plan.changes.len(), 1, "{plan:#?}");
     assert_eq!(check(&world, &policy(), &plan), []);
@@ -205,9 +205,9 @@ fn a_security_group_that_failed_to_close_is_written_again() {
     let mut world = settled(world(vec![closed(1, 80, &[])]));
     let ledger = world.kubernetes.ledger.clone();
     world.kubernetes.services.clear();
-    let failed = model::azure::Provisioning::Failed;
+    let failed = Provisioning::Failed;
     for (provisioning, writes) in
-        [(failed, (1, 0)), (model::azure::Provisioning::Succeeded, (0, 1))]
+        [(failed, (1, 0)), (Provisioning::Succeeded, (0, 1))]
     {
         let group = security_group_mut(&mut world);
         group.rules.clear();
