@@ -450,7 +450,42 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arm::operation::Operation;
+    use arm::{Condition, Request, Target};
     use serde_json::json;
+
+    /// It ends with an error that would say that nothing was taken, had it come at once.
+    #[test]
+    fn what_azure_has_accepted_it_may_have_taken() {
+        let request = Request {
+            method: Method::Delete,
+            target: Target::Path("/r".to_owned()),
+            condition: Condition::None,
+            body: None,
+            correlation: String::new(),
+        };
+        let work = |operation| Work {
+            change: Change {
+                target: ResourceId::new("/r"),
+                action: Action::MigratePools { pools: Vec::new() },
+                guard: None,
+                causes: BTreeSet::new(),
+                waits: Vec::new(),
+            },
+            correlation: String::new(),
+            stage: Stage::Operating(Box::new(operation)),
+            pending: Pending::Answer,
+            sent_ms: 0,
+            addresses: Arc::default(),
+        };
+        let accepted = Answer::Reply(Box::new(Reply { status: 202, ..Reply::default() }));
+        let mut operation = Operation::start(&request);
+        let step = operation.advance(&accepted);
+        assert!(matches!(step, Step::Poll { .. }), "{step:?}");
+        assert_eq!(outcome(&work(operation), ErrorKind::Stale), Some(Outcome::Open));
+        let sent = Operation::start(&request);
+        assert_eq!(outcome(&work(sent), ErrorKind::Stale), Some(Outcome::Not));
+    }
 
     #[test]
     fn only_an_answer_about_the_resource_tells_of_it() {
