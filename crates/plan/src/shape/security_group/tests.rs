@@ -3,7 +3,7 @@
 use crate::shape::stage::{ADDRESS, PINNED, balancer, change, internal, planned, policy, settled};
 use crate::shape::stage::{uid, world};
 use explain::forecast::settle;
-use fixture::{in_flight, public_ips_mut, security_group_mut, service_mut};
+use fixture::{in_flight, public_ips_mut, security_group_mut};
 use model::azure::{
     ConnectionState, PrivateEndpointConnection, Provisioning, PublicIp, Rest, SecurityGroup,
     SecurityRule, Tags,
@@ -49,7 +49,7 @@ fn nothing_opens_for_a_service_without_our_finalizer() {
 #[test]
 fn an_address_is_told_once_the_write_that_opens_it_has_ended() {
     let mut world = settled(world(vec![closed(1, 80, &[])]));
-    service_mut(&mut world, &uid(1)).ingress.clear();
+    world.kubernetes.services.insert(uid(1), Arc::new(closed(1, 80, &[])));
     let told = |world: &World| {
         let (plan, _) = planned(world);
         plan.writes.iter().any(|write| matches!(write.edit, Edit::Status { .. }))
