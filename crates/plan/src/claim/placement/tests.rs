@@ -6,7 +6,7 @@ mod underway;
 
 use explain::forecast::forecast;
 use fixture::{load_balancer_config as config, uid};
-use model::azure::{AdminState, LoadBalancer, Rule};
+use model::azure::{AdminState, ForeignCollection, ForeignRule, LoadBalancer, Rule};
 use model::kubernetes::{
     Endpoint, EndpointSlice, Membership, Node, NodeRole, Readiness, SERVICE_FINALIZER, Service,
     TrafficPolicy, Wish,
@@ -405,6 +405,26 @@ fn a_local_service_has_a_pool_of_the_nodes_with_endpoints() {
     let there = balancer(&world, "kubernetes").expect("there");
     assert_eq!(there.pools.len(), 1, "its own pool goes with the policy");
     assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
+}
+
+/// Another client goes out from the pool of a Service whose traffic policy changes.
+#[test]
+fn a_pool_that_the_rule_of_another_client_names_stays() {
+    let (policy, mut world) = placed(Layout::Several(two()), vec![local(1), service(2)]);
+    let id = policy.balancer_id("kubernetes");
+    let own = id.child("backendAddressPools", "default-web-1");
+    let balancers = world.azure.balancers.known_mut().expect("read");
+    let there = Arc::make_mut(balancers.get_mut(&id).expect("it was made"));
+    there.foreign.push(ForeignRule {
+        collection: ForeignCollection::Outbound,
+        frontends: Vec::new(),
+        ports: None,
+        body: own.as_str().to_owned().into(),
+    });
+    change(&mut world, service(1));
+    settle(&mut world, &policy);
+    let mut pools = balancer(&world, "kubernetes").expect("there").pools.iter();
+    assert!(pools.any(|pool| *pool.name == *"default-web-1"));
 }
 
 /// No slice is known, so that its own pool is to hold the nodes of its load balancer, the only one.
