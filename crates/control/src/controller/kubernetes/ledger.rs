@@ -122,8 +122,9 @@ impl Controller {
         self.calls.effects.push(Effect::Kubernetes { call: id, request });
     }
 
-    /// Whether a note goes before a write of destinations: a write in Azure, or a contested address,
-    /// waits for the note, no failure puts it off, and a write of destinations was sent last.
+    /// Whether a note goes before a write of destinations: a write in Azure, or a contested
+    /// address, waits for the note, no failure puts it off, and a write of destinations was sent
+    /// last.
     fn is_turn_of_note(&self) -> bool {
         let lane = &self.kubernetes.ledger;
         lane.wrote

@@ -206,9 +206,7 @@ fn a_security_group_that_failed_to_close_is_written_again() {
     let ledger = world.kubernetes.ledger.clone();
     world.kubernetes.services.clear();
     let failed = Provisioning::Failed;
-    for (provisioning, writes) in
-        [(failed, (1, 0)), (Provisioning::Succeeded, (0, 1))]
-    {
+    for (provisioning, writes) in [(failed, (1, 0)), (Provisioning::Succeeded, (0, 1))] {
         let group = security_group_mut(&mut world);
         group.rules.clear();
         group.provisioning = provisioning;
