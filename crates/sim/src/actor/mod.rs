@@ -2,7 +2,6 @@
 //! that and on what it wants itself, never on how far the controller is: the same inputs come with
 //! faults and without.
 
-mod all_ports;
 pub mod class;
 pub mod doubts;
 pub mod families;

@@ -110,7 +110,6 @@ impl Play {
         self.company.bring_bared(&mut self.stage);
         self.company.move_in(&mut self.stage);
         self.company.bring_movers(&mut self.stage);
-        self.company.bring_all_ports(&mut self.stage);
         self.company.bring_front(&mut self.stage);
         let mut alone = self.late.fork("IPv6 alone");
         self.company.bring_ipv6_alone(&mut alone, &mut self.stage);
@@ -121,7 +120,6 @@ impl Play {
         let lent = self.company.lend(random, &mut self.stage);
         self.company.doubt_no_more(&mut self.stage);
         self.company.contest_no_more(&mut self.stage);
-        self.company.dismiss_all_ports(&mut self.stage);
         self.company.dismiss(random, &mut self.stage);
         if let Some(balancer) = lent {
             self.stage.advance(self.stage.now_ms + LENT_MS);
