@@ -92,9 +92,9 @@ fn placement(policy: &Policy) -> Vec<Validation> {
     all
 }
 
-/// Whether the same was asked for before, or the Service is placed anew: it is on no load balancer
-/// yet, or turns public or internal. `words` are those that count as `__auto__`: `auto` does, but
-/// where the cloud config has a set of that name.
+/// Whether the mode is unchanged, or the Service is placed anew: it is on no load balancer yet, or
+/// turns public or internal. `words` are the spellings of `__auto__`; `auto` is one of them unless
+/// the cloud config has a node set of that name.
 fn is_mode_possible(words: &str) -> String {
     let mode = format!("{}.lowerAscii()", text("azure-load-balancer-mode"));
     let stood = "has(oldObject.status) && has(oldObject.status.loadBalancer) && \

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 const INTERNAL: (&str, &str) = ("azure-load-balancer-internal", "true");
 
-/// With the ports 80 and 443.
+/// A Service with the ports 80 and 443.
 fn service(annotations: &[(&str, &str)]) -> Service {
     let service = fixture::service(annotations);
     let port = |name: &str, port, node_port| ServicePort {
@@ -427,7 +427,7 @@ fn a_service_that_stands_is_not_changed_to_auto() {
     for (word, other) in [("__AUTO__", "auto"), ("Auto", "__auto__")] {
         changed_to_auto(&per_set, mode(word), mode(other));
     }
-    // That a set is called so, the policy knows from the cloud config alone.
+    // The policy knows node sets from the cloud config alone.
     let called = Policy { primary_set: "auto".into(), ..per_set };
     let named = service(&[mode("auto")]);
     let ip = Some("20.1.2.3".into());
@@ -436,7 +436,7 @@ fn a_service_that_stands_is_not_changed_to_auto() {
     assert!(broken_by(Some(&before), &named, &called, Action::Deny).is_empty(), "it moves there");
 }
 
-/// A change to `word`; `other` says the same.
+/// A change to `word`; `other` is another spelling of the same mode.
 fn changed_to_auto(per_set: &Policy, word: (&str, &str), other: (&str, &str)) {
     let mode = |value| ("azure-load-balancer-mode", value);
     let auto = service(&[word]);

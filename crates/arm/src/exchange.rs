@@ -154,7 +154,7 @@ pub struct Reply {
     pub error_code: Option<String>,
     /// What is left of limits, by what says so: see [`read_remaining`].
     pub remaining: Vec<(String, u64)>,
-    /// The body; `None` when empty, not JSON, or a page. Who answers may hold on to it.
+    /// The body; `None` when empty, not JSON, or a page. Shared: the sender may keep it, too.
     pub body: Option<Arc<Value>>,
     /// The body of a page of a list, where it was taken apart.
     pub page: Option<Page>,

@@ -33,12 +33,12 @@ const ADDRESSES: &[&str] = &["ipAddress", "privateIPAddress", "address", "addres
 /// A property that answers carry and no contract has.
 pub(crate) const FUTURE_PROPERTY: &str = "futureProperty";
 
-/// Resources as the quirks have made them, while they are the same values in memory: most lists
-/// show what they showed before.
+/// A cache of resources after the quirks, valid while the originals are the same values in memory:
+/// most resources in a list have not changed since the last one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Uneven {
     options: Option<(Switch, Switch, Empties, Switch)>,
-    /// By the address of the resource, which is held so that it stays the only one there.
+    /// By the pointer to the original, which is kept so that no other value gets that address.
     made: BTreeMap<usize, (Arc<Value>, Arc<Value>)>,
 }
 

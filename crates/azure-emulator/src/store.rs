@@ -36,12 +36,12 @@ pub(crate) struct Store {
     views: RefCell<Views>,
 }
 
-/// Views that were made, and of the options the one that makes them differ: it may change any time.
+/// A cache of views, with the option that they depend on, which may change at any time.
 #[derive(Debug, Clone, Default)]
 struct Views {
     nic_pool_addresses: Option<Switch>,
     made: BTreeMap<String, Arc<Value>>,
-    /// Views, and what is left of each for those who have not asked for all of it.
+    /// Views, each with its shortened form for requests that do not expand it.
     parts: BTreeMap<String, (Arc<Value>, Arc<Value>)>,
 }
 
@@ -144,7 +144,7 @@ impl Store {
         Some(view)
     }
 
-    /// What `cut` leaves of a view; made once for each view.
+    /// A view as shortened by `cut`; made once for each view.
     pub(crate) fn part_of_view(
         &self,
         key: &str,

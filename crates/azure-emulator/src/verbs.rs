@@ -479,7 +479,7 @@ impl Azure {
     }
 }
 
-/// Compute's instance view is only sent to those who ask for it.
+/// Compute sends an instance view only on request.
 fn hides_instance_view(route: &Route) -> bool {
     let asked = |x: &String| x.to_lowercase().contains("instanceview");
     matches!(route.kind().as_str(), kind::VMSS_VM | kind::VM)

@@ -38,8 +38,8 @@ impl Azure {
 
     /// A resource by its key.
     pub(crate) fn view(&self, key: &str) -> Option<Arc<Value>> {
-        // What a public IP shows before its address is there is not kept: its operation may end,
-        // and the option change, without a write.
+        // A public IP without its address yet is not cached: its operation may end, and the option
+        // change, without a write.
         if self.options.late_public_ip_address.is_on() && self.is_being_made(key) {
             return self.store.get(key).map(|entry| Arc::new(self.show(key, entry)));
         }

@@ -176,13 +176,13 @@ async fn read_pause(
 /// wait for the pause to end. A user without the right to read the Lease is warned.
 ///
 /// # Errors
-/// An operator has paused writes, or the API server does not say whether one has.
+/// An operator has paused writes, or the Lease cannot be read for another reason than HTTP 403.
 pub async fn refuse_if_paused(client: &Client, lease: &ServiceName) -> Result<(), Failure> {
     let pause = match read_pause(client, lease).await {
         Ok(pause) => pause,
         Err((Some(403), failure)) => {
             let text = format!("warning: `ballast pause --all` is not heeded: {failure}");
-            // A reader that is gone stops nothing.
+            // A closed stderr does not stop the command.
             let _ = writeln!(io::stderr(), "{}", safe(&text));
             None
         }

@@ -123,7 +123,7 @@ pub struct ReadingArgs {
 }
 
 impl ReadingArgs {
-    /// What they come to.
+    /// The options that these flags stand for.
     #[must_use]
     pub fn reading(&self) -> Reading {
         Reading {

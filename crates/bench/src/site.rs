@@ -216,7 +216,7 @@ fn slice(number: u32, part: u32) -> String {
     format!("{}-{part:05}", name(number))
 }
 
-/// A node with a public IP of its own: whether its subnet lets it out is not read.
+/// A node with a public IP of its own, so that its subnet is not read for outbound connectivity.
 fn node(machine: &SampleMachine) -> Value {
     let outside = machine.ipv4.replacen("10.", "20.", 1);
     json!({"apiVersion": "v1", "kind": "Node",

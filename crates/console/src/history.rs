@@ -20,7 +20,7 @@ pub enum Kind {
     Programmed,
     /// A Service is refused or set aside.
     Refused,
-    /// The owner of a Service should know something that does not keep it from being served.
+    /// A finding of severity note: the Service is served, and its owner should know of it.
     Noted,
     /// Something failed and will be tried again.
     Failed,

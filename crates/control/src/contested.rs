@@ -20,7 +20,7 @@ pub(crate) struct Contested {
 }
 
 impl Contested {
-    /// Reads what [`Contested::encode`] wrote; any other line is nothing.
+    /// Reads what [`Contested::encode`] wrote; any other line is ignored.
     pub fn read(text: &str) -> Self {
         let mut contested = Self::default();
         for line in text.lines() {
@@ -47,7 +47,7 @@ impl Contested {
         }
     }
 
-    /// Whether a namespace is there as the one that has an address.
+    /// Whether this namespace is noted as the holder of an address.
     pub fn has(&self, address: IpAddr, namespace: &str) -> bool {
         self.holders.get(&address).is_some_and(|held| **held == *namespace)
     }
@@ -57,7 +57,7 @@ impl Contested {
         self.holders.iter().map(|(address, namespace)| (*address, namespace))
     }
 
-    /// Whether all of it is among these, too.
+    /// Whether `all` has each of these addresses with the same namespace.
     pub fn is_within(&self, all: &Self) -> bool {
         self.each().all(|(address, namespace)| all.has(address, namespace))
     }

@@ -14,8 +14,8 @@ pub(crate) struct DriftCheck {
     pub planner: Planner,
     pub now: Vec<Drift>,
     pub settled_due: bool,
-    /// What the last plan was made from is noted, and nothing has changed since: another plan of
-    /// the same World would find nothing that the last one did not.
+    /// The drift of the last plan is recorded, and the World has not changed since: another plan
+    /// would find no other drift.
     pub noted: bool,
     /// Resources that have lost the tags by which we know them.
     pub unmarked: BTreeSet<ResourceId>,

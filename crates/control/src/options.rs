@@ -15,15 +15,15 @@ pub struct Options {
     pub gather_ms: u64,
     /// Azure writes under way at a time.
     pub writes_at_once: usize,
-    /// What is believed of Azure's limits before Azure has said anything.
+    /// Azure's limits as assumed until its answers show others.
     pub limits: Limits,
     /// Kubernetes writes under way at a time.
     pub kubernetes_writes_at_once: usize,
     /// Prefix of correlation ids and Event names; differs between two processes.
     pub instance: String,
-    /// How long a Pod waits for our readiness gate before it is let through.
+    /// How long a Pod waits for our readiness gate before the gate opens anyway.
     pub gate_timeout_ms: u64,
-    /// Values of `spec.loadBalancerClass` that are ours, beside none.
+    /// Values of `spec.loadBalancerClass` that are ours; Services without a class always are.
     pub classes: BTreeSet<String>,
     /// Whether the right to write is held from the start.
     pub leadership: Leadership,

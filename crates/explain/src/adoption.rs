@@ -1,5 +1,5 @@
-//! A BYO public IP becomes the cluster's own, or one of the cluster's a BYO public IP: whether it
-//! can, and what that changes.
+//! Hands a BYO public IP over to the cluster, or one of the cluster's back to the operator: whether
+//! that is possible, and what it changes.
 //!
 //! # Guarantees
 //! - A Service hands over only public IPs that its own frontend stands on: never one that another
@@ -96,7 +96,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// What it comes to that the public IPs of a Service are handed over.
+/// The writes that hand over the public IPs of a Service, and the Services that use them.
 ///
 /// # Errors
 /// None of them can be handed over, or one of them cannot.

@@ -242,8 +242,8 @@ impl Path {
         Self { placeholders: last_placeholder(&world), world, network: policy.network() }
     }
 
-    /// Writes the ledger, and notes in it who has contested addresses. Whether there was anything
-    /// to write.
+    /// Writes the ledger, with the holders of contested addresses. Returns whether there was
+    /// anything to write.
     fn record(&mut self, write: Option<&LedgerWrite>, report: &Report) -> bool {
         let news = self.world.holders != report.holders;
         self.world.holders.clone_from(&report.holders);

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_silent_for_as_long_as_the_lease_lasts_has_lost_it() {
+    fn a_holder_that_does_not_renew_for_the_lease_duration_loses_it() {
         let mut election = election("b");
         let theirs = json!({"metadata": {"resourceVersion": "1"},
             "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}});

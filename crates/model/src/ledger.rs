@@ -153,14 +153,14 @@ fn place(ip: &ResourceId) -> Arc<str> {
     Arc::from(format!("{group}/{}", ip.name()).to_lowercase())
 }
 
-/// What a ConfigMap is that holds the ledger.
+/// What the ConfigMap of the ledger records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Extent {
-    /// It has the destinations.
+    /// Destinations, and notes.
     #[default]
     Whole,
-    /// It was made for a note, where nothing is opened: which destinations are open was never
-    /// recorded.
+    /// Notes alone: it was made where nothing is opened, so that which destinations are open was
+    /// never recorded.
     NotesAlone,
 }
 
@@ -169,7 +169,7 @@ pub enum Extent {
 pub struct Ledger {
     /// `metadata.resourceVersion`; `None` where there is no ConfigMap.
     pub revision: Option<Arc<str>>,
-    /// What there is of it.
+    /// What is recorded in it.
     pub extent: Extent,
     /// ETag of the security group when an address was last recorded. While the group has this
     /// ETag a write that opens what is recorded may still be on its way.

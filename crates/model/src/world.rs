@@ -255,8 +255,8 @@ pub struct World {
     /// forgotten. Where there is no ledger they are those of Services that went while this process
     /// watched: the API server tells of the end of an object only those who watch at that time.
     pub abandoned: BTreeSet<Arc<str>>,
-    /// The same of Services that went a moment ago, until the ledger has them: nothing that bears
-    /// one is taken away yet, and who is in its way waits.
+    /// Names of Services that are gone and not in the ledger yet: nothing that bears one is removed
+    /// before, and a Service that needs its address or port waits.
     pub departed: BTreeSet<Arc<str>>,
     /// What has drained for the time allowed.
     pub drained: BTreeSet<Drainer>,

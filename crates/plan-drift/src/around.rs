@@ -208,8 +208,8 @@ fn released(plan: &Plan, world: &World) -> BTreeSet<IpAddr> {
     released
 }
 
-/// Makes a change that was planned on a masked resource one of the resource as it is. Whether it
-/// writes anything but what has drifted.
+/// Moves a change that was planned on a masked resource onto the resource as read. Returns whether
+/// it writes anything that has not drifted.
 fn rebase(
     change: &mut Change,
     found: &Resource,

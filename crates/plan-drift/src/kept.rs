@@ -41,9 +41,8 @@ impl Kept {
         }
     }
 
-    /// What is to be noted of this drift, with the changes that would take it back, in the order of
-    /// a plan. While nothing is planned for a resource, because it is being written, what was noted
-    /// of it stays.
+    /// What to note of this drift, with the changes that would repair it, in the order of a plan.
+    /// For a resource that is being written, and so not planned, the earlier note stays.
     #[must_use]
     pub fn noted<'d>(
         &self,

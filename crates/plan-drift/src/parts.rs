@@ -275,8 +275,8 @@ mod tests {
     use super::*;
     use model::azure::{Access, Distribution, ProbeProtocol, RuleProtocol};
 
-    /// Marks of them are in the ledger: an upgrade to another order of fields would take what is
-    /// left as others made it for edited, and write it.
+    /// The ledger has hashes of these texts. With another order of fields, an upgrade would take
+    /// drift that is left alone (`driftPolicy: report`) for a new edit, and write it.
     #[test]
     fn parts_are_written_down_as_by_versions_before() {
         let rule = Rule {

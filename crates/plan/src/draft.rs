@@ -245,7 +245,7 @@ impl<'w> Draft<'w> {
         Base::of(part).is_some_and(|base| self.is_abandoned(base.as_str()))
     }
 
-    /// Whether a part is that of a Service that went a moment ago: it is about to be taken away.
+    /// Whether a part is that of a Service that is gone and not noted in the ledger yet.
     pub fn is_departed(&self, part: &str) -> bool {
         let departed = &self.world.departed;
         !departed.is_empty() && Base::of(part).is_some_and(|base| departed.contains(base.as_str()))

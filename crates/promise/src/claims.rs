@@ -142,9 +142,9 @@ fn keeps(case: &Case<'_>, service: &Service<'_>, base: &str) -> bool {
 }
 
 /// Azure has no floating IP for internal IPv6 frontends, and takes one rule for a backend port of a
-/// pool without it: the first rule for all ports is the only one. Who has it keeps it. A Service
-/// that stands is not moved away from it unasked: Azure lets no address be on two load balancers,
-/// so that its own would be away for a while.
+/// pool without it: the first rule for all ports is the only one, and its Service keeps it. A
+/// Service beside it is not moved away unasked: no address can be on two load balancers in Azure,
+/// so that its own would be unreachable for a while.
 fn all_ports(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> {
     if !(asks.ha_ports && asks.internal && asks.families.contains(&Family::V6)) {
         return None;

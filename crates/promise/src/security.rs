@@ -295,8 +295,8 @@ fn one_or_list<'v>(inside: &'v Value, field: &str) -> Vec<&'v str> {
 
 /// A Service that is refused keeps what it has: its addresses as its status and its frontends tell
 /// them, and nodes on its node ports, those that its rules lead to included. What stays without a
-/// Service for its private endpoints may stay open: Azure sends what comes through one to the
-/// backends from an address in the network, and the security group lets it in or not.
+/// Service for private endpoints may stay open: their traffic reaches the backends from an address
+/// in the virtual network, which the security group filters.
 fn kept(case: &Case<'_>) -> Kept {
     let mut kept = Kept::default();
     let refused = case

@@ -32,8 +32,8 @@ pub struct Lease {
 
 impl Default for Lease {
     fn default() -> Self {
-        // It is written every two seconds, for hours: no election looks at who owns its fields, and
-        // nothing watches it.
+        // Cheap, because it is written every two seconds for hours: elections do not read field
+        // managers, and no client watches it.
         let ownership = Ownership::AppliedOnly;
         let options = StoreOptions { ownership, history_limit: 1, ..StoreOptions::default() };
         Self { holder: None, renewed_ms: 0, term: 0, store: Store::new(options) }

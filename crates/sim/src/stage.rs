@@ -64,8 +64,7 @@ pub struct Stage {
     pub mutant: Option<Mutant>,
     /// Effects carried out so far, and calls sent so far.
     pub numbers: (u64, u64),
-    /// Calls that were under way at the same time, where it is written down what befalls them: for
-    /// swaps.
+    /// Pairs of calls in flight at the same time, recorded where faults are enumerated: for swaps.
     pub pairs: Vec<(u64, u64)>,
     /// Calls that write, to Azure or to Kubernetes, where it is written down what befalls them.
     pub writes: Vec<u64>,

@@ -14,7 +14,7 @@ const LIBRARIES: [(&str, &str); 1] = [("md-5", "md5")];
 
 /// What a manifest lists although no line names it, and why.
 const SILENT: [(&str, &str); 2] = [
-    // Its tests take in a file of fuzz/.
+    // Its tests include a file of fuzz/ that uses it.
     ("ballast", "plan-check"),
     // kube needs one version of the Kubernetes API chosen by a feature of this package.
     ("edge", "k8s-openapi"),

@@ -142,8 +142,8 @@ fn fields_of<'v>(kind: &'static str, body: &'v Value) -> Result<&'v Object, Body
     found.ok_or_else(|| BodyError::new(kind, format!("it is {} and no object", name_of(body))))
 }
 
-/// A copy of the fields that are wanted, without nulls: what is not wanted may be large, and is not
-/// copied first. Of an element nothing but its typed fields is there mostly: then no room is made.
+/// A copy of the wanted fields, without nulls. They are counted first, because other fields may be
+/// large, and most elements have only typed fields: then nothing is allocated.
 fn kept(fields: &Object, is_wanted: impl Fn(&str, &Value) -> bool) -> Object {
     let wanted = || fields.iter().filter(|(key, value)| !value.is_null() && is_wanted(key, value));
     let mut kept = Object::with_capacity(wanted().count());

@@ -54,7 +54,7 @@ pub fn read_subnet(body: &Value) -> Result<Subnet, BodyError> {
     })
 }
 
-/// A route table may lead anywhere: routes are not read.
+/// Routes are not read, so any route table may lead to the Internet.
 fn way_out(properties: &Object) -> WayOut {
     let has = |key: &str| properties.get(key).is_some_and(|value| !value.is_null());
     match properties.get("defaultOutboundAccess") {

@@ -91,7 +91,7 @@ fn items_that_are_texts_are_parsed_when_they_are_looked_at() {
     );
 }
 
-/// Who reads it again knows by its place in memory that it has not changed.
+/// A later read compares pointers to see that the value has not changed.
 #[test]
 fn one_resource_is_handed_on_without_a_copy() {
     let body = Arc::new(json!({"id": "x"}));

@@ -50,7 +50,7 @@ fn a_write_is_updating_until_its_operation_ends() {
     assert_eq!(shown["properties"]["ipAddress"], "20.0.0.1");
 }
 
-/// Who reads a list again goes by that, and reads only what has changed.
+/// A client that lists again parses only values that are not the same in memory.
 #[test]
 fn what_has_not_changed_is_the_same_value_though_addresses_come_late() {
     let mut cloud = slow();

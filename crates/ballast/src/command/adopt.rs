@@ -73,7 +73,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     if !args.yes && !asked(found.changes.len(), handover)? {
         return Err(Failure::new(Exit::Failed, "nothing was written: the answer was not \"yes\""));
     }
-    // After the question: who answers takes a while.
+    // After the question, because a pause may begin while it waits for its answer.
     cluster::refuse_if_paused(&engine.client, &args.reading.lease_name.lease()).await?;
     let contract = Contract::for_policy(policy);
     for change in &found.changes {

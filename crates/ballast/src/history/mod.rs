@@ -327,14 +327,14 @@ impl Remembered {
     }
 }
 
-/// Of which Services a history is wanted.
+/// The Services whose history is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted<'a> {
-    /// Of all, and of none in particular.
+    /// All, and writes for no Service in particular.
     Everything,
-    /// Of those of a namespace.
+    /// All of a namespace.
     Namespace(&'a str),
-    /// Of one, by namespace and name.
+    /// One, by namespace and name.
     Service(&'a str),
 }
 
@@ -352,7 +352,7 @@ impl HistoryDocument {
         Self { now_ms, writes, drift }
     }
 
-    /// Only what concerns these Services, and only what happened since a time.
+    /// Keeps the writes and drift of these Services since a time.
     pub fn narrow(&mut self, wanted: Wanted<'_>, since_ms: u64) {
         let about = |names: &[String]| match wanted {
             Wanted::Everything => true,

@@ -7,7 +7,7 @@ use explain::forecast::Forecast;
 use model::World;
 use serde::Serialize;
 
-/// The action that makes public IPs BYO ones.
+/// The action in JSON of `--undo`, after which the public IPs are BYO ones.
 const UNDO: &str = "undo";
 
 /// What `ballast adopt -o json` prints.

@@ -20,11 +20,11 @@ pub struct TopologyQuery {
     pub frontend: String,
     /// Which page, from 0.
     pub page: usize,
-    /// The same of the load balancers, where there are many.
+    /// Which page of the load balancers, from 0.
     pub balancers: usize,
-    /// The same of NAT gateways.
+    /// Which page of the NAT gateways, from 0.
     pub gateways: usize,
-    /// The same of egress labels.
+    /// Which page of the egress labels, from 0.
     pub labels: usize,
 }
 

@@ -128,7 +128,7 @@ fn pools_height(tree: &BalancerTree) -> i32 {
     tree.pools.iter().map(|p| stack(places(p)) + APART).sum::<i32>() - APART
 }
 
-/// Where all of a part of a load balancer is listed: `kind` is `frontend` or `pool`.
+/// The page that lists everything in one frontend or pool; `kind` is `frontend` or `pool`.
 pub(crate) fn whole_url(balancer: &str, kind: &str, name: &str) -> String {
     format!("/topology?balancer={}&{kind}={}", url_part(balancer), url_part(name))
 }

@@ -21,16 +21,15 @@ pub(crate) const DRIFT: &str = "drift";
 pub(crate) const GONE: &str = "gone";
 /// The key of the addresses that several namespaces list.
 pub(crate) const CONTESTED: &str = "contested";
-/// What no plan waits for is noted again no sooner than so long after a note.
+/// The shortest time between a note and the next one that no plan waits for.
 pub(crate) const PACE_MS: u64 = 5_000;
 
 /// What the ledger has beside the destinations, for the next process.
 ///
 /// # Guarantees
-/// A note is written by itself, after what is due of the destinations. One that a write in Azure
-/// waits for takes turns with them, or it would wait for as long as Services come, or as the API
-/// server takes no destinations. No write of destinations waits for the time at which a note that
-/// has failed is attempted again.
+/// Notes and destinations are written apart, destinations first. A note that a write to Azure waits
+/// for takes turns with destinations: else it would wait while Services are created, or while the
+/// API server refuses destinations. The back-off of a failed note delays no write of destinations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notes {
     /// Drift that is left.
@@ -39,7 +38,7 @@ pub(crate) struct Notes {
     pub gone: Gone,
     /// Tags that annotations have set.
     pub tags: SetTags,
-    /// Addresses that several namespaces list, with the one that has each.
+    /// Addresses that several namespaces list, each with its holder.
     pub contested: Contested,
 }
 
@@ -55,7 +54,7 @@ impl Notes {
         }
     }
 
-    /// As the ConfigMap's data, by key; `None` where there is nothing in a note.
+    /// As the ConfigMap's data, by key; `None` for an empty note.
     fn data(&self) -> BTreeMap<&'static str, Option<String>> {
         let all = [
             (DRIFT, self.drift.encode()),
@@ -84,9 +83,9 @@ pub(crate) struct LedgerLane {
     pub noting: Gone,
     /// Notes that failed: their pauses are their own.
     pub notes: Failed,
-    /// The last call that was no read was a write of destinations, whatever came of it.
+    /// Whether the last write that was sent was one of destinations, successful or not.
     pub wrote: bool,
-    /// What no plan waits for is not noted before: there was a note a moment ago.
+    /// The earliest time of the next note that no plan waits for.
     pub paced_ms: Option<u64>,
 }
 
@@ -199,7 +198,7 @@ impl LedgerLane {
         calls.max(self.quiet_until_ms)
     }
 
-    /// When what fails is attempted again.
+    /// When a failed call is attempted again.
     pub fn attempt_ms(&self) -> Option<u64> {
         self.next_ms().or(self.notes.retry.next_ms())
     }
@@ -256,7 +255,7 @@ fn write_of(name: &ServiceName, revision: Option<&str>, data: Value) -> Kubernet
     }
 }
 
-/// The path of all ConfigMaps beside one.
+/// The path of the ConfigMaps in the same namespace.
 fn all_of(name: &ServiceName) -> String {
     format!("/api/v1/namespaces/{}/configmaps", name.namespace)
 }

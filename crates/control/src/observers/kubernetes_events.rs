@@ -107,11 +107,11 @@ pub(crate) fn word(reason: &EventReason, message: &str) -> Word {
     Word { kind: reason.kind, reason: reason.name.to_owned(), message: message.to_owned() }
 }
 
-/// What a Service's owner is told of one rule.
+/// The findings of one rule about a Service, as its owner reads them.
 pub(crate) struct Told {
     /// One text for all findings of the rule.
     pub text: Arc<str>,
-    /// What it means for the Service.
+    /// Whether the Service is refused, warned of or noted.
     pub severity: Severity,
     /// The Events that say so.
     pub words: Vec<Word>,

@@ -10,8 +10,8 @@
 //! - A name is kept while anything that was read bears it.
 //! - Nothing is taken away that private endpoints may be connected to, until it is read whether any
 //!   are.
-//! - What a process believed before its term decides nothing in it. What becomes of Services that
-//!   it saw go while it stood by is decided after the barrier of the term, on lists of the term.
+//! - Nothing is decided on what was read before the term. A new leader decides on Services that it
+//!   saw go as a standby after the barrier of its term, on lists of the term.
 //! - Any other name is forgotten once lists are certain to show what was written for the Service:
 //!   each was read when an operation that began before the Service went had had its time. A list
 //!   that Azure refuses to show, of a resource group that only Services name, is not waited for:
@@ -46,7 +46,7 @@ pub(crate) enum Source {
 #[derive(Clone, Copy, Debug)]
 struct Nameless {
     since_ms: u64,
-    /// How many Services had gone by then.
+    /// The number of Services that went before, which orders the names.
     turn: u64,
     source: Source,
 }
@@ -91,7 +91,7 @@ fn bears_names(need: &Need) -> bool {
 }
 
 impl Left {
-    /// A Service has these names no more.
+    /// Records that no Service has these names any more.
     pub fn leave(&mut self, names: impl IntoIterator<Item = Arc<str>>, now_ms: u64) {
         self.turns += 1;
         let left = Nameless { since_ms: now_ms, turn: self.turns, source: Source::Seen };
@@ -127,8 +127,8 @@ impl Left {
         due.map(|gone| &gone.service)
     }
 
-    /// Whether what becomes of a Service that is gone is not decided, or a name is not relied on
-    /// yet that was left before the term.
+    /// Whether a Service that is gone is not decided on, or a name from before the term is not
+    /// relied on yet.
     pub fn is_in_doubt(&self) -> bool {
         let before = |name: &Nameless| name.source == Source::Before;
         !self.undecided.is_empty() || self.nameless.values().any(before)
@@ -159,8 +159,8 @@ impl Left {
         self.stirred = true;
     }
 
-    /// A term begins: another process may have noted what this one does not know, and have decided
-    /// otherwise. Gives the names that are not relied on until the barrier of the term.
+    /// A term begins: a former leader may have noted and decided what this process does not know.
+    /// Returns the names that are not relied on until the barrier of the term.
     pub fn doubt(&mut self) -> Vec<Arc<str>> {
         (self.stirred, self.recalled) = (true, false);
         let doubted = self.nameless.keys().cloned().collect();
@@ -171,7 +171,7 @@ impl Left {
     }
 
     /// The barrier of the term is passed: lists show what another process wrote, and the watch has
-    /// shown Services that came again. Gives the names that are relied on from now on.
+    /// shown Services that came again. Returns the names that are relied on from now on.
     pub fn confirm(&mut self) -> Vec<Arc<str>> {
         self.undecided.values_mut().for_each(|gone| gone.source = Source::Seen);
         let mut confirmed = Vec::new();
@@ -215,8 +215,8 @@ impl Left {
     }
 
     /// Decides what is to be noted: what is noted, until it is forgotten, and what anything bears.
-    /// Where there is no room for all, those of one Service come together: a public IP bears
-    /// several names of its Service, and goes once all are noted.
+    /// Where there is no room for all, the names of one Service are noted together: a public IP
+    /// bears several names of its Service, and is deleted once all of them are noted.
     pub fn note(&mut self, noted: &Gone, borne: &BTreeSet<Arc<str>>) {
         let mut wanted = Gone::default();
         let is_left = |name: &Arc<str>| !self.recalled || self.nameless.contains_key(name);
@@ -251,9 +251,9 @@ impl Left {
         self.nameless.is_empty() && self.undecided.is_empty()
     }
 
-    /// A time such that lists show all that was written for Services that went before it: all but
-    /// those that are refused were read long enough after. `None` where no list was read since the
-    /// last look.
+    /// A time for which lists show every write for a Service that went before it: each
+    /// list, except refused ones, was read long enough after it. `None` where no list was read
+    /// since the last call.
     pub fn certain_ms(
         &mut self,
         store: &BTreeMap<Need, Read>,

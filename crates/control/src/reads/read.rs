@@ -170,7 +170,7 @@ impl Read {
         self.stale = Staleness::Stale;
     }
 
-    /// It is read again, after all that others need.
+    /// Asks for another read, after all reads that are more urgent.
     pub fn read_in_turn(&mut self) {
         if self.stale == Staleness::Fresh {
             self.stale = Staleness::Old;
@@ -190,9 +190,9 @@ impl Read {
         self.under_way = under_way.map(|under_way| UnderWay { early: true, ..under_way });
     }
 
-    /// What was read before this process could write is read anew, if it was read at all: at once,
-    /// unless reads have failed. How long a standby waits for the end of another process's
-    /// operation, or for budget, does not hold up a leader.
+    /// Asks for another read when this process begins to lead, if there was one: at once, unless
+    /// reads have failed. A pause that a standby made for another process's operation, or for
+    /// budget, does not delay a leader.
     pub fn take_over(&mut self) {
         let known = self.is_awaited() || self.is_known();
         self.disregard();

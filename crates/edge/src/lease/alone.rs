@@ -1,12 +1,11 @@
-//! A process that is alone by arrangement (`--leader-elect=false`) takes no Lease, but reads it for
+//! A process without leader election (`--leader-elect=false`) takes no Lease, but reads it to know
 //! what an operator has paused.
 //!
 //! # Guarantees
 //! - The controller hears of a pause before it hears of anything else.
 //! - A read that fails neither begins nor ends a pause.
-//! - The process waits for the first answer while that may come. An API server that will answer no
-//!   better, as without the right to read the Lease, does not keep it from beginning: the log says
-//!   that pauses are not heeded.
+//! - The process waits for the first answer, and retries. An answer that no retry can change, such
+//!   as 403, does not keep it from beginning: the log says that pauses are not heeded.
 //! - A Lease that is not there is created without a holder, so that there is one to annotate; one
 //!   that another client has deleted, with the annotations that were seen on it.
 
@@ -31,8 +30,8 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 /// Why it is not known what is paused.
 struct Unknown {
-    /// Whether there is no use in waiting: the API server will answer no better, or there is no
-    /// Lease and none can be created.
+    /// Whether a retry is pointless: the API server refuses the read, or there is no Lease and none
+    /// can be created.
     refused: bool,
     why: String,
 }

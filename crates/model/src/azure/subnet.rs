@@ -19,7 +19,7 @@ pub struct Subnet {
     pub way_out: WayOut,
     /// Provisioning state (read only).
     pub provisioning: Provisioning,
-    /// The rest.
+    /// Fields that Ballast does not read, sent back as they came.
     pub rest: Rest,
 }
 
@@ -28,12 +28,12 @@ pub struct Subnet {
 pub enum PrivateLinkPolicy {
     /// Private Link Services may not use the subnet.
     Enabled,
-    /// They may.
+    /// Private Link Services may use the subnet.
     Disabled,
 }
 
-/// What a subnet gives its machines to reach the Internet, beside load balancers and public IPs of
-/// their own.
+/// The outbound connectivity that a subnet gives its machines, apart from load balancers and the
+/// machines' own public IPs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum WayOut {
     /// A NAT gateway, or a route table, which may lead there; also where that is not known.

@@ -11,7 +11,7 @@ pub const DESTINATIONS: &str = "destinations";
 pub const PLANNED_ON: &str = "securityGroupEtag";
 /// The key with the tags that annotations have set.
 pub const TAGS: &str = "tags";
-/// The key of one that was made for a note, and has no destinations until some are recorded.
+/// The key that marks a ledger which was made for a note, and has no destinations yet.
 pub const NOTES_ALONE: &str = "notesAlone";
 
 /// Reads the ledger.

@@ -133,8 +133,8 @@ fn range(r: &mut Reader<'_>, key: &str, text: &str) -> Option<IpNet> {
     }
 }
 
-/// Ranges of which none is of a family that the Service has open nothing. What reaches an internal
-/// Service without a rule still does: Azure's default rules let in the virtual network, and
+/// Ranges that are all of a family which the Service does not have open nothing. An internal
+/// Service stays reachable from the virtual network: Azure's default rules allow that, and
 /// kube-proxy limits no family without ranges.
 fn note_families(r: &mut Reader<'_>, families: &[Family], ranges: &[IpNet]) {
     if ranges.is_empty() || ranges.iter().any(|range| families.contains(&Family::of(range.addr())))

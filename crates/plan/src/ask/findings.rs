@@ -1,6 +1,7 @@
-//! Every finding about a Service and its text, which condition and Event have, too: first what
-//! reading it can yield, then what Azure and the cluster can. A few texts stand where a finding is
-//! made that says more than its rule ([`FindingRule::found_with`]).
+//! Every finding about a Service and its text, which the condition and the Event repeat: first
+//! those that follow from the Service alone, then those that depend on Azure and the cluster. A
+//! text that depends on more than the value is where its finding is made
+//! ([`FindingRule::found_with`]).
 
 pub use super::finding_rule::FindingRule;
 use model::report::Severity;

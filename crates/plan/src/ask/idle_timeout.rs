@@ -1,4 +1,4 @@
-//! After how many idle minutes a load balancer forgets a connection.
+//! The idle timeout of a Service's load-balancing rules.
 
 use super::annotation::full;
 use super::findings::INVALID_IDLE_TIMEOUT;
@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 /// Minutes where no annotation says how many: Azure's own default.
 const DEFAULT: u16 = 4;
 
-/// What is said of an idle timeout where load balancers are not Standard.
+/// The finding's text where load balancers are not Standard.
 pub(super) const SHORT_IDLE_TIMEOUT: &str = "must be a whole number of minutes from 4 to 30";
 
 /// The idle timeout in minutes. One outside the bounds is a finding with this message.

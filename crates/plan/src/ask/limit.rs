@@ -15,7 +15,7 @@ use std::net::IpAddr;
 
 /// Rules of a load balancer (Azure subscription and service limits, "Load balancer").
 pub(crate) const RULES: usize = 1_500;
-/// The same on Basic.
+/// Rules of a Basic load balancer.
 pub(crate) const RULES_ON_BASIC: usize = 250;
 /// Rules of a security group (Azure subscription and service limits, "Networking limits").
 pub(crate) const SECURITY_RULES: usize = 1_000;

@@ -94,8 +94,8 @@ pub struct PlacementIntent {
     pub configurations: Vec<Arc<str>>,
 }
 
-/// What the reference of annotations calls `__auto__` in its table. It counts as that where no set
-/// is called so.
+/// Another spelling of `__auto__`, unless a node set has this name. The Go cloud provider's table
+/// of annotations has it.
 pub const AUTO: &str = "auto";
 
 /// `azure-load-balancer-mode`.

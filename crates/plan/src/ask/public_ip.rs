@@ -73,8 +73,8 @@ fn of_family<'a>(
     }
 }
 
-/// The annotation by which a Service names its public IP of a family: one that has IPv6 alone may
-/// use the plain key.
+/// The annotation by which a Service names its public IP of a family. An IPv6-only Service may use
+/// the plain key.
 pub(crate) fn name_key(service: &Service, family: Family) -> String {
     let [plain, ipv6] = NAMES;
     let is_set = |key| service.annotation(key).is_some_and(|text| !text.trim().is_empty());
@@ -90,10 +90,10 @@ fn name(r: &mut Reader<'_>, families: &[Family], family: Family) -> Option<Arc<s
     Some(Arc::from(name))
 }
 
-/// The keys of IPv6 on a Service without IPv6, and the plain ones beside them where it has IPv6
-/// alone, count for none of its public IPs.
+/// Notes keys without effect: those for IPv6 on a Service without IPv6, and the plain ones beside
+/// those for IPv6 on an IPv6-only Service.
 fn note_idle(r: &mut Reader<'_>, families: &[Family]) {
-    // On Basic load balancers no prefix counts, which is noted of each.
+    // Basic load balancers take no prefix; another finding says so.
     let prefixed = r.policy.sku != BalancerSku::Basic;
     for [plain, ipv6] in [NAMES, PREFIXES].into_iter().filter(|keys| prefixed || *keys == NAMES) {
         let (key, why) = match families {
@@ -108,7 +108,7 @@ fn note_idle(r: &mut Reader<'_>, families: &[Family]) {
     }
 }
 
-/// A public IP that exists comes from no prefix any more.
+/// Notes a prefix beside the name of a public IP: a prefix counts only when a public IP is made.
 fn note_prefix(r: &mut Reader<'_>, families: &[Family], family: Family) {
     if r.policy.sku == BalancerSku::Basic {
         return;
@@ -192,8 +192,8 @@ pub(super) fn options(r: &mut Reader<'_>, exposure: Exposure) -> PublicIpOptions
     PublicIpOptions { dns_label: dns_label(r), tags, ip_tags }
 }
 
-/// The pairs of `a=b,c=d`; the last of a key counts, with its own letters: Azure's keys have no
-/// letter case, and of two that differ in it alone one would get the other's value.
+/// The pairs of `a=b,c=d`. The last pair of a key counts, in its own spelling: Azure ignores the
+/// letter case of keys, so that two spellings are one tag.
 fn pairs(r: &mut Reader<'_>, annotation: &str) -> BTreeMap<Arc<str>, Arc<str>> {
     let mut pairs: BTreeMap<String, (Arc<str>, Arc<str>)> = BTreeMap::new();
     for entry in r.list(annotation) {

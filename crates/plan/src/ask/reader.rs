@@ -134,8 +134,7 @@ impl<'a> Reader<'a> {
             return;
         }
         self.found.entry(rule.name).or_default().0 += 1;
-        // What a value must be is told beside what it is, also where that is nothing: of a list
-        // such as `10.0.0.0/8,` it is the empty entry that is wrong.
+        // An empty value is shown, too: in a list such as `10.0.0.0/8,` the empty entry is wrong.
         let empty = value.is_empty() && message.starts_with("must ");
         let shown = empty && !message.contains("{value}");
         let rest = if shown { " (got {value})" } else { "" };

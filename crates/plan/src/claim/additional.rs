@@ -181,7 +181,7 @@ impl Taken {
         for case in draft.cases.values() {
             let Some((intent, base)) = case.intent().zip(Base::of(&case.base)) else { continue };
             for id in known.named_by(draft, intent) {
-                // Who is refused it takes it from none.
+                // A Service that may not name a public IP does not claim its address.
                 let ip = draft.public_ip(&id).filter(|ip| choice::may_be_named(draft, ip));
                 if let Some(address) = ip.and_then(|ip| ip.address) {
                     self.named.entry(address).or_default().insert(base.clone());
@@ -190,8 +190,8 @@ impl Taken {
         }
     }
 
-    /// What an address is where another Service is about to stand on it. Who has it already keeps
-    /// it until that one does: to name it takes nothing away.
+    /// Why an address is refused where another Service names its public IP and has no frontend on
+    /// it yet. A Service that already has the address keeps it until that frontend is there.
     fn claimant(&self, service: &Service, base: &str, address: IpAddr) -> Option<String> {
         let by = self.named.get(&address)?;
         let free = by.iter().any(|one| one.is(base)) || service.told().any(|told| told == address);

@@ -138,8 +138,8 @@ fn pinned(
     })
 }
 
-/// A name goes before a prefix, and either before a pinned address, as with the Go cloud provider:
-/// a Service that pins another address than that of its public IP does not get it.
+/// Notes a pinned address that differs from that of the Service's public IP. As with the Go cloud
+/// provider, a name takes precedence over a prefix, and both over a pinned address.
 fn note_other_pin(draft: &mut Draft<'_>, intent: &Intent, family: Family, ip: Option<&PublicIp>) {
     let Some((ip, pinned)) = ip.zip(intent.pinned.get(&family)) else { return };
     if ip.address.is_none_or(|address| address == *pinned) {
@@ -198,7 +198,7 @@ pub(super) fn may_be_named(draft: &Draft<'_>, ip: &PublicIp) -> bool {
     listed.is_none_or(|listed| listed.contains(&ip.id)) || draft.own.public_ip(ip) == Whose::Ours
 }
 
-/// Refuses a Service that names one which it may not.
+/// Whether a Service may use the public IP that it names; refuses the Service otherwise.
 fn is_allowed(
     draft: &Draft<'_>,
     intent: &Intent,

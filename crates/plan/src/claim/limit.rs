@@ -128,9 +128,9 @@ impl Room {
 
 /// Why a Service is not written.
 pub(crate) enum Obstacle {
-    /// It cannot have what it asks.
+    /// What it asks for is taken, or exceeds a limit.
     Refused(Refusal),
-    /// A rule of a Service that went a moment ago, which is about to go.
+    /// It needs the place of a rule whose Service is gone, until that rule is removed.
     Goes,
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn obstacle(
     Some(if goes { Obstacle::Goes } else { Obstacle::Refused(Refusal::new(finding)) })
 }
 
-/// Its ports are taken on a shared frontend, and by which rule of another, or there is no room.
+/// The finding where ports are taken, with the rule that has them, or where a limit is exceeded.
 fn finding<'b>(
     draft: &Draft<'_>,
     balancer: View<'b>,
@@ -334,7 +334,7 @@ fn taken<'b>(
     None
 }
 
-/// Who has a rule: the Service, where it is of the asker's own namespace.
+/// The user of a rule, for a message: the Service by name only within the asker's namespace.
 fn user(draft: &Draft<'_>, asker: &Intent, rule: &Rule) -> String {
     let owner = draft.owner_of(&rule.name).and_then(|uid| draft.cases.get(uid));
     let owner = owner.map(|case| &case.service.name);

@@ -9,7 +9,7 @@ use model::{Exposure, Family, Group, ResourceId, ServiceUid};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Who holds public IPs first, as far as names tell: the first by name of those that name one.
+/// The first holder of each public IP that Services name: the first of them by name.
 pub(crate) struct FirstHolders(BTreeMap<ResourceId, ServiceUid>);
 
 impl FirstHolders {

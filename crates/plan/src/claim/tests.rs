@@ -295,11 +295,11 @@ fn a_public_ip_that_another_service_names_is_no_additional_address() {
     let taken = [("AdditionalAddressTaken".to_owned(), "20.50.0.1".to_owned())];
     assert_eq!(refusals(&world, &policy(), 1), taken);
     assert!(refusals(&world, &policy(), 2).is_empty());
-    // Nor does it where the cloud config does not let it be named.
+    // Nor does it where the cloud config does not allow the name.
     let mut strict = policy();
     strict.tenancy.public_ips = Some(Vec::new());
     assert!(refusals(&world, &strict, 1).is_empty());
-    // To name an address takes it from none that has it.
+    // Naming a public IP does not take its address from a Service that has it.
     service_mut(&mut world, &uid(1)).ingress =
         vec![Ingress { ip: Some("20.50.0.1".into()), hostname: None }];
     assert!(refusals(&world, &policy(), 1).is_empty());
@@ -326,7 +326,7 @@ fn a_paused_service_stops_telling_what_is_anothers_by_now() {
     assert_eq!(told, Some(&own));
 }
 
-/// Of a key that is not on the Service its owner can correct nothing.
+/// A key that is not on the Service would not help its owner to correct it.
 #[test]
 fn a_refusal_names_the_key_by_which_the_service_names_its_address() {
     let six = |annotation| Service {

@@ -151,8 +151,8 @@ fn stands(draft: &Draft<'_>, intent: &Intent) -> bool {
     })
 }
 
-/// The lists without what a Service names. It may have been made since they were read: a public IP
-/// or a subnet is made before the Service that names it.
+/// The lists that lack what a Service names, such as a public IP or a subnet: it may have been made
+/// after they were read.
 #[must_use]
 pub fn unfound(world: &World, policy: &Policy, service: &Service) -> BTreeSet<Need> {
     let (azure, mut needs) = (&world.azure, BTreeSet::new());
@@ -184,7 +184,7 @@ pub fn unfound(world: &World, policy: &Policy, service: &Service) -> BTreeSet<Ne
     needs
 }
 
-/// Whether what was read, if it was, does not have something; nor has what could not be read.
+/// Whether a list was read and lacks something, or could not be read.
 fn is_without<T>(fact: Option<&Fact<T>>, lacks: impl FnOnce(&T) -> bool) -> bool {
     match fact {
         Some(Fact::Known(known)) => lacks(known),

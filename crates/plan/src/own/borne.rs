@@ -19,9 +19,9 @@ pub fn of(service: &Service) -> [Arc<str>; 3] {
 
 /// Those of these names of Services, lower case, that are in the name of a resource, in that of a
 /// part of one, or in a tag: base names, UIDs, and namespaces with names. The tag of another
-/// cluster's public IP says nothing: it has Services of equal names. Nor does the name of a public
-/// IP that an operator has taken back. Few names are looked for among all that stands, so nothing
-/// of that is copied.
+/// cluster's public IP does not count: that cluster may have a Service of the same name. Nor does
+/// the name of a public IP that an operator has taken back. Nothing is copied, because few names
+/// are looked for among many resources.
 #[must_use]
 pub fn among(world: &World, policy: &Policy, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
     let mut found = BTreeSet::new();

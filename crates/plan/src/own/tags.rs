@@ -109,8 +109,8 @@ fn is_mark(key: &str) -> bool {
     made || key == "service" || key == UID
 }
 
-/// Tags by which we know what is ours that a resource had and has not any more; none of one that
-/// carries another cluster's UID by now, nor of one that named no Service: a BYO public IP.
+/// Ownership tags that a resource had and has lost. None for a resource that now carries another
+/// cluster's UID, nor for one whose tags named no Service: a BYO public IP.
 pub fn lost<'a>(had: Option<&'a Tags>, there: Option<&Tags>) -> Vec<(&'a Arc<str>, &'a Arc<str>)> {
     let names = |key| had.and_then(|had| ours(had, key)).is_some_and(|value| !value.is_empty());
     let was_ours = names(SERVICE) || names(OWNER);
@@ -173,8 +173,8 @@ pub fn adopt(ip: &mut PublicIp, policy: &Policy, users: &str) {
     set(ip.tags.get_or_insert_default(), CLUSTER, &policy.cluster);
 }
 
-/// Makes a public IP a BYO one. The marks stay without a value: for a controller that runs, marks
-/// that are missing are drift.
+/// Makes a public IP a BYO public IP. Its ownership tags are emptied and not removed, because a
+/// running controller would restore missing ones as drift.
 pub fn release(ip: &mut PublicIp) {
     let Some(tags) = &mut ip.tags else { return };
     for key in [SERVICE, CLUSTER, DNS, UID] {

@@ -1,7 +1,7 @@
-//! Nodes behind Standard load balancers that no connection leaves to the Internet from.
+//! Nodes behind Standard load balancers without outbound connectivity.
 //!
-//! Azure gives a machine in a pool of network interfaces no default outbound access any more; one
-//! whose address is in a pool keeps it:
+//! A machine in a pool of network interfaces loses Azure's default outbound access; a machine whose
+//! address is in a pool keeps it:
 //! <https://learn.microsoft.com/azure/virtual-network/ip-services/default-outbound-access>.
 
 use crate::ask::findings::NO_WAY_OUT;
@@ -16,10 +16,10 @@ use model::report::Finding;
 use model::world::{Fact, Need};
 use std::net::IpAddr;
 
-/// Notes that nodes have no way out: no SNAT by rules, no outbound rule, no public IP, and nothing
-/// on their subnet. Where that cannot be read, nothing is said of it.
+/// Adds the finding `NoWayOut` where nodes have no SNAT by rules, no outbound rule, no public IP,
+/// and nothing on their subnet. A subnet that cannot be read gives no finding.
 ///
-/// Returns what has to be read to know; no Service waits for it.
+/// Returns the read that decides it, if one is due; no Service waits for it.
 pub(crate) fn note(draft: &mut Draft<'_>, placement: &Placement) -> Option<Need> {
     let policy = draft.policy;
     if policy.outbound_snat == OutboundSnat::Enabled || policy.subnet_name.is_empty() {
@@ -36,7 +36,7 @@ pub(crate) fn note(draft: &mut Draft<'_>, placement: &Placement) -> Option<Need>
     }
     let subnet = draft.world.azure.subnets.get(&id).and_then(Fact::known)?.as_ref()?;
     let is_shut = |(address, kind): &(IpAddr, PoolKind)| {
-        // Of a node in another subnet nothing is known.
+        // Other subnets are not read.
         let within = subnet.prefixes.iter().any(|range| range.contains(address));
         within
             && match subnet.way_out {
@@ -58,8 +58,8 @@ pub(crate) fn note(draft: &mut Draft<'_>, placement: &Placement) -> Option<Need>
     None
 }
 
-/// Addresses of nodes without a public IP of their own that are, or come, behind a load balancer
-/// with Services, with the kind of its pools.
+/// Addresses of nodes that are, or are about to be, backends of a load balancer with Services and
+/// have no public IP of their own, with the kind of its pools.
 fn dependent(draft: &Draft<'_>, placement: &Placement) -> Vec<(IpAddr, PoolKind)> {
     let mut found = Vec::new();
     for (id, seats) in placement.balancers.iter().filter(|(_, seats)| !seats.services.is_empty()) {
@@ -78,7 +78,7 @@ fn has_public_ip(node: &Node) -> bool {
     node.ranges.iter().any(is_one)
 }
 
-/// Whether any load balancer has an outbound rule: nodes may be in its pool.
+/// Whether any load balancer has an outbound rule, whose pool may have the nodes.
 fn has_outbound_rule(draft: &Draft<'_>) -> bool {
     let mut rules = draft.each_balancer().flat_map(|balancer| &balancer.foreign);
     rules.any(|rule| rule.collection == ForeignCollection::Outbound)
@@ -123,7 +123,7 @@ mod tests {
 
     /// Nodes whose addresses are in pools keep Azure's default outbound access.
     #[test]
-    fn nodes_without_any_way_out_are_told_of() {
+    fn nodes_without_outbound_connectivity_have_a_finding() {
         let text = "disableOutboundSNAT: with \"true\", nodes in subnet nodes have no way out to \
                     the Internet that Ballast can see: no outbound rule, no NAT gateway, no route \
                     table, no ExternalIP; add a NAT gateway to the subnet";

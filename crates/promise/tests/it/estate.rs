@@ -620,7 +620,7 @@ fn nothing_that_no_service_asks_for() {
     spoil(2, 0, place, &json!([]), "nothing-else", "has no frontend");
 }
 
-/// What stays without its Service keeps no door of another Service open.
+/// What stays without its Service excuses no open rule to another Service's address.
 #[test]
 fn what_private_endpoints_are_connected_to_opens_its_own_address_alone() {
     let mut scene = kept();

@@ -26,7 +26,7 @@ fn service(number: u64) -> Value {
     let mut service = objects::service(NAMESPACE, FIRST + number);
     service["metadata"]["name"] = json!(place(number).1);
     service["metadata"]["annotations"][key("azure-load-balancer-internal")] = json!("true");
-    // Who names no sources is closed inside, and nothing is open that could be left so.
+    // Without sources an internal Service opens nothing, and there would be nothing to leave open.
     service["spec"]["loadBalancerSourceRanges"] = json!(["203.0.113.0/24"]);
     service
 }

@@ -1,5 +1,5 @@
-//! A Service of IPv6 alone that says by the keys for IPv6 where its public IP comes from. Where
-//! these are absent the plain ones count.
+//! An IPv6-only Service that names the prefix of its public IP by the key for IPv6, or by the plain
+//! key, which counts where that one is absent.
 
 use super::Company;
 use super::families::has_ipv4_beside;
@@ -15,7 +15,7 @@ const NUMBER: u64 = 780;
 const PREFIXES: [&str; 2] = ["azure-pip-prefix-id-ipv6", "azure-pip-prefix-id"];
 
 impl Company {
-    /// It comes where an IPv4 frontend of others stands beside it, and no Private Link Service.
+    /// Creates it where another Service has an IPv4 frontend, and there is no Private Link Service.
     pub(crate) fn bring_ipv6_alone(&mut self, random: &mut Random, stage: &mut Stage) {
         let prefix = *random.pick(&PREFIXES);
         if self.scene.layout != Layout::Single || !has_ipv4_beside(&self.scene) {

@@ -18,7 +18,7 @@ const RIVALS_NODE_PORT: u64 = 32_690;
 /// The inbound NAT rule of another client on their frontend, and its port.
 const NAT_RULE: &str = "theirs-nat";
 const NAT_PORT: u64 = 22;
-/// In how many contests of a thousand the rival wants that one.
+/// In how many contests of a thousand the rival wants the port of that rule.
 const TRANSLATED: u64 = 400;
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 const ADDRESS: &str = "service.beta.kubernetes.io/azure-load-balancer-ipv4";
@@ -57,8 +57,8 @@ fn rival(address: &str) -> Value {
     service
 }
 
-/// Another client forwards a single port of the frontend that has an address. False where Azure
-/// does not take that now.
+/// Another client adds an inbound NAT rule to the frontend with this address. False where Azure
+/// refuses it now.
 fn translate(stage: &mut Stage, address: &str) -> bool {
     let mut place = None;
     for balancer in stage.azure.resources_of(BALANCERS) {
@@ -83,7 +83,7 @@ fn translate(stage: &mut Stage, address: &str) -> bool {
     })
 }
 
-/// The rule goes again. What Azure does not take now is tried again later.
+/// The other client deletes the rule. A deletion that Azure refuses now is tried again later.
 fn take_back(stage: &mut Stage) {
     let all = stage.azure.resources_of(BALANCERS);
     let with = all.iter().filter(|b| parts(b, "inboundNatRules").contains_key(NAT_RULE));

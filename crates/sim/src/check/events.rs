@@ -103,7 +103,7 @@ impl Stage {
 
     /// L4 at the end: a Service that is refused, and that its process has not warned.
     pub(crate) fn unwarned(&self) -> Option<String> {
-        // Nearly always none is silent, and to read what all of them were promised is dear.
+        // Evaluated late: it is expensive, and nearly always each refused Service has its Event.
         let refused = LazyCell::new(|| self.refused());
         let services = self.kubernetes.list("services", None);
         let mut silent = services.iter().filter(|s| is_refused(s) && !self.has_warned(s));

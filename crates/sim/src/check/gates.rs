@@ -73,8 +73,8 @@ impl Stage {
         selected.then_some("opens, and a Service that has a load balancer selects the Pod")
     }
 
-    /// Whether no Service selects a Pod, and none has by what the sender knows: what it sends may
-    /// be as old as its last failed call.
+    /// Whether no Service selects a Pod, neither now nor in the Services as the sender last saw
+    /// them: its body may be as old as its last failed call.
     fn is_unselected(&self, sent: &Sent, pod: &Value) -> bool {
         let mut known = self.truth.services.values();
         let knows = |s: &ServiceTruth| s.edited_at.max(s.gone_at.unwrap_or(0)) <= sent.services;

@@ -130,8 +130,8 @@ impl Stage {
         })
     }
 
-    /// Security rules that still open an address that a Service had and none of the others that
-    /// count has now.
+    /// Security rules that still open an address that a Service had, and that no other Service for
+    /// which `counts` holds has now.
     fn open_rules(&self, uid: &str, counts: &dyn Fn(&ServiceTruth) -> bool) -> Vec<String> {
         let Some(addresses) = self.ledger.opened.get(uid) else { return Vec::new() };
         let mut closed: BTreeSet<&str> = addresses.iter().map(String::as_str).collect();
@@ -150,9 +150,9 @@ impl Stage {
     }
 
     /// S4: a security rule closes before the address of a leaving Service is released: a private
-    /// one with its frontend, for Azure gives it to whoever asks for one of the subnet, and a
-    /// public one with its public IP. Who leaves as well may have had it last, on a frontend that
-    /// outlived its Service.
+    /// one with its frontend, for Azure may give it to any new frontend in the subnet, and a
+    /// public one with its public IP. Its last holder may be another leaving Service, on a frontend
+    /// that outlived its own Service.
     pub(super) fn check_closed(&mut self, write: &Write<'_>) {
         let Some(before) = write.before else { return };
         let goes = write.method == Method::Delete;
@@ -178,7 +178,7 @@ impl Stage {
                 continue;
             }
             count(&mut self.tally.checks, "S4");
-            // While nothing goes wrong, who goes as well keeps nothing open.
+            // Without faults, another leaving Service is no reason to keep a rule open.
             let stays = |other: &ServiceTruth| {
                 let known = other.edited_at <= write.sent.services;
                 !matches!(self.weather, Weather::Fair) || other.wants || !known

@@ -1,4 +1,4 @@
-//! An owner spells the same wish in other words.
+//! An owner writes the values of annotations in another spelling.
 
 use super::Play;
 use crate::scene::Layout;
@@ -7,8 +7,8 @@ use crate::tally::count;
 use plan::ask::annotation::full;
 use serde_json::{Map, Value, json};
 
-/// Annotations, each with two values that say the same: the order of ranges and the case of these
-/// letters mean nothing.
+/// Annotations, each with two spellings of one value: neither the order of ranges nor the letter
+/// case of these values has a meaning.
 const SPELLINGS: [(&str, [&str; 2]); 4] = [
     ("azure-pip-ip-tags", ["RoutingPreference=Internet", "routingpreference=INTERNET"]),
     ("azure-load-balancer-health-probe-protocol", ["http", "Http"]),
@@ -18,9 +18,9 @@ const SPELLINGS: [(&str, [&str; 2]); 4] = [
         ["203.0.113.0/24,198.51.100.0/24", "198.51.100.0/24, 203.0.113.0/24"],
     ),
 ];
-/// Where the cloud config has IP tags written in place, Azure shows them as they are spelled.
+/// With this key of the cloud config IP tags are written in place, and a new spelling is a change.
 const IN_PLACE: &str = "enableIPTagMutationForExistingPublicIP";
-/// Within so long it would be written.
+/// The time within which a change would be written.
 const HEARD_MS: u64 = 120_000;
 
 /// All annotations in one of the two spellings.
@@ -30,8 +30,8 @@ fn spelled(which: usize) -> Value {
 }
 
 impl Play {
-    /// L1: nothing is written for a Service whose owner says the same in other words: IP tags are a
-    /// property for life, so that its address would be another.
+    /// L1: another spelling of the same values causes no write. IP tags are fixed when a public IP
+    /// is made, so that a write for them would replace the address.
     pub(super) fn be_respelled(&mut self) {
         let layout = self.stage.scene.layout;
         let suits = matches!(layout, Layout::Single | Layout::Nics | Layout::Several);
@@ -58,7 +58,7 @@ impl Play {
         self.stage.advance(self.stage.now_ms + HEARD_MS);
         let written = self.stage.ledger.attempts - before;
         if written > 0 {
-            let text = format!("{written} writes for a wish in other words");
+            let text = format!("{written} writes for another spelling of the same values");
             self.stage.fail("L1", text);
             return;
         }

@@ -161,7 +161,7 @@ pub fn node(set: &str, index: u32) -> Value {
         "azure://{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/{set}\
          /virtualMachines/{index}"
     );
-    // The way out of a node, which no pool holds. It stands first or last.
+    // Its outbound connectivity; no pool holds this address. It is listed first or last.
     let outside = json!({"type": "ExternalIP", "address": format!("198.51.100.{}", 4 + index)});
     let mut addresses = vec![
         json!({"type": "InternalIP", "address": node_address(set, index)}),

@@ -1,11 +1,11 @@
-//! Which namespace has an address that EndpointSlices of several list is noted in the ledger before
-//! a plan relies on it, so that a restart gives the address to no other tenant.
+//! Notes the holder of each contested address (one that EndpointSlices of several namespaces list)
+//! in the ledger before a plan relies on it: a restart gives the address to no other tenant.
 //!
 //! # Guarantees
-//! - The ledger is looked at for this only once an address is contested. Where there is no
+//! - The ledger is read and written for this only once an address is contested. Where there is no
 //!   ConfigMap it is made.
-//! - An address for which the note has no room is relied on without, and so known to this process
-//!   alone.
+//! - Where the note has no room for an address, the plan relies on its holder without a note: only
+//!   this process knows that holder.
 
 use crate::contested::Contested;
 use crate::controller::Controller;
@@ -14,8 +14,8 @@ use model::world::Fact;
 use std::sync::Arc;
 
 impl Controller {
-    /// Decides what is to be noted: what the plan says, first of all what is noted already. What
-    /// it says no longer is relied on no longer.
+    /// Decides what is to be noted: the holders in the plan, those that are noted already first.
+    /// Holders that the plan has no longer are not relied on any more.
     pub(crate) fn follow_holders(&mut self) {
         let held = &self.planning.report.holders;
         self.world.holders.retain(|address, namespace| held.get(address) == Some(&*namespace));
@@ -45,9 +45,8 @@ impl Controller {
         }
     }
 
-    /// What is to be noted where the ledger has it otherwise. An address that is contested no
-    /// longer is no reason to write soon: Pods of two namespaces have one after the other all the
-    /// time.
+    /// The note to write, if it differs from the ledger. The end of a contest alone is not written
+    /// at once: Pods of two namespaces often have the same address one after the other.
     pub(crate) fn due_holders(&self, noted: &Notes) -> Option<&Contested> {
         let (wanted, noted) = (&self.kubernetes.contested, &noted.contested);
         let soon = !wanted.is_within(noted);
@@ -55,8 +54,8 @@ impl Controller {
         due.then_some(wanted)
     }
 
-    /// Whether an address is contested, and it is not read yet who is noted to have it: the plan
-    /// goes by less than a leader's. A ledger that cannot be read is not waited for.
+    /// Whether an address is contested and its noted holder is not read yet, so that a leader's
+    /// plan may differ. False where the ledger cannot be read.
     #[must_use]
     pub fn awaits_holders(&self) -> bool {
         !self.planning.report.holders.is_empty()
@@ -69,8 +68,8 @@ impl Controller {
         self.term.is_held() && self.planning.report.holders != self.world.holders
     }
 
-    /// Whether the ledger is looked at: something is opened in a security group, an address is
-    /// contested, or it was read in this term, and is kept as it is to be.
+    /// Whether the ledger is read and written: something is opened in a security group, an address
+    /// is contested, or the ledger was read in this term and so has to be kept up to date.
     pub(crate) fn uses_ledger(&self) -> bool {
         self.has_ledger()
             || !self.planning.report.holders.is_empty()
@@ -172,7 +171,7 @@ mod tests {
         assert!(controller.planning.dirty);
     }
 
-    /// The Role lacks the right, and then the address is free: what failed is not attempted again.
+    /// The Role lacks the right until the contest is over: then the call is not attempted again.
     #[test]
     fn a_ledger_that_is_looked_at_no_longer_stands_in_no_way() {
         let mut controller = contested("team-a");

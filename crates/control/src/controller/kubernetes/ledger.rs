@@ -122,9 +122,8 @@ impl Controller {
         self.calls.effects.push(Effect::Kubernetes { call: id, request });
     }
 
-    /// Whether a note goes before a write of destinations: a write in Azure, or a contested
-    /// address, waits for the note, no failure puts it off, and a write of destinations was sent
-    /// last.
+    /// Whether the note is sent before the destinations: a write to Azure or a contested address
+    /// waits for the note, the note is not backing off, and the last write was of destinations.
     fn is_turn_of_note(&self) -> bool {
         let lane = &self.kubernetes.ledger;
         lane.wrote
@@ -510,7 +509,7 @@ mod tests {
         (id, call)
     }
 
-    /// Services come all the time: destinations are written one after the other.
+    /// Services are created all the time, so that destinations are always due.
     #[test]
     fn a_note_that_a_write_waits_for_takes_turns_with_destinations() {
         let (mut controller, kept) = leaving();
@@ -542,7 +541,7 @@ mod tests {
         assert!(matches!(call, LedgerCall::Note(_)), "{call:?}");
     }
 
-    /// Until it is noted who has a contested address, the gateway's table keeps it as it is.
+    /// The gateway's table keeps a contested address until its holder is noted.
     #[test]
     fn a_note_of_who_has_an_address_takes_turns_with_destinations() {
         let (mut controller, _) = leaving();

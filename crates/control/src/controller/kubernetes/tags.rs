@@ -50,8 +50,8 @@ impl Controller {
     }
 
     /// Whether a write waits for a note: until the tags that it sets are in the ledger, or until
-    /// the names are out that its Services have again. Where nothing can be noted nothing waits: so
-    /// it is without a ledger, and while it cannot be read.
+    /// names that its Services have again are removed from it. Nothing waits without a ledger, or
+    /// while the ledger cannot be read.
     pub(crate) fn awaits_note(&self, change: &Change) -> bool {
         let unread = self.world.kubernetes.ledger.known().is_none();
         !(unread || self.notes_nothing())
@@ -124,7 +124,7 @@ mod tests {
         let ledger = std::mem::take(&mut controller.world.kubernetes.ledger);
         controller.world.kubernetes.ledger = Fact::Known(Arc::default());
         assert!(!controller.awaits_note(&write_of(&id)));
-        // So it is with one that has stood for a layout which opens nothing any more.
+        // Nor does it wait for a ledger that is left from a layout with a security group.
         controller.world.kubernetes.ledger = ledger;
         assert!(controller.awaits_note(&write_of(&id)));
         controller.policy.security_group_name = "".into();

@@ -272,10 +272,9 @@ impl Controller {
         lane.note(Failure::of_write(&work.change.action, id, error), &work.change.causes, now_ms);
     }
 
-    /// Another's write came first. When the resource is read, to be planned on again at once: after
-    /// a pause where Azure asks for one, or where that happens again and again. A pause between the
-    /// read and the write would let yet another come first, and a resource that is changed all the
-    /// time would never be written.
+    /// Another client's write came first. Returns when to read the resource: at once, but after a
+    /// pause where Azure asks for one, or where this happens repeatedly. The pause comes before the
+    /// read and not after it: else the next write of that client would win again.
     fn outrun(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) -> u64 {
         let Some(lane) = self.lanes.all.get_mut(id) else { return now_ms };
         lane.turned_away += 1;
@@ -454,7 +453,7 @@ mod tests {
     use arm::{Condition, Request, Target};
     use serde_json::json;
 
-    /// It ends with an error that would say that nothing was taken, had it come at once.
+    /// The same error as a first answer would mean that the write had no effect.
     #[test]
     fn what_azure_has_accepted_it_may_have_taken() {
         let request = Request {

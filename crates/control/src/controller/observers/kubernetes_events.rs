@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_back_to_an_earlier_mistake_is_told_again() {
+    fn an_earlier_mistake_that_comes_back_gets_an_event_again() {
         let mut controller = Controller::new(policy(), Options::default());
         let mut told = 0;
         for n in [1, 2, 1] {

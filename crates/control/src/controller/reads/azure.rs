@@ -85,8 +85,7 @@ impl Controller {
         self.planning.dirty = true;
     }
 
-    /// Asks for a read as soon as others need none: whoever edits a Service again and again has it
-    /// read again and again.
+    /// Asks for a read after all others: a tenant can ask for one with each edit of a Service.
     pub(crate) fn read_in_turn(&mut self, need: Need) {
         self.reads.store.entry(need).or_default().read_in_turn();
         self.planning.dirty = true;

@@ -99,8 +99,8 @@ impl Controller {
         }
     }
 
-    /// What a Service names may have been made just before the Service: without another look it
-    /// would be refused until the lists are read again to notice drift.
+    /// Reads lists that lack a resource which a Service names. It may be newer than the lists, and
+    /// without this read the Service would be refused until the next drift check.
     fn look_for_named(&mut self, service: &Service) {
         let nodes = self.policy.over(Backends::Nodes);
         let nodes = nodes.filter(|_| service.wish == Wish::LoadBalancer);
@@ -134,9 +134,9 @@ impl Controller {
         self.read_known_again(machines);
     }
 
-    /// A Service is gone, or wants nothing of us any more and carries no finalizer of ours. What
-    /// becomes of what it had follows from a list that may have to be read first. A process that
-    /// stands by decides nothing: the leader does, on newer lists.
+    /// A Service is gone, or wants nothing of us any more and carries no finalizer of ours. Whether
+    /// its resources are removed depends on a list that may have to be read first. A standby leaves
+    /// that decision to the leader, which has newer lists.
     fn notice_left(&mut self, service: Arc<Service>, now_ms: u64) {
         self.forgive(&service.uid);
         self.lanes.asked_ms.remove(&service.uid);
@@ -144,7 +144,7 @@ impl Controller {
         let source = if leads { Source::Seen } else { Source::Before };
         let names = borne::of(&service);
         self.reads.left.put_off(Arc::clone(&service), names, source, now_ms);
-        // The others wait for lists: where many go at once none of them is looked at for each.
+        // Only this one: Services that wait for lists are looked at when those are read.
         if leads {
             self.decide_on(&service, now_ms);
         }
@@ -283,7 +283,7 @@ mod tests {
             let read = controller.reads.store.get(&need);
             assert_eq!(read.is_some_and(Read::is_awaited), looks);
         }
-        // What a tenant can ask for without end takes nothing from others' reads.
+        // A tenant can ask for this read any number of times, so it comes after all others.
         controller.reads.store.clear();
         controller.look_for_named(&fixture::numbered(1, &[("azure-pip-name", "made")]));
         let read = controller.reads.store.get(&need);

@@ -86,7 +86,7 @@ impl Controller {
         self.world.departed = borne;
     }
 
-    /// What was left before the term counts from now on.
+    /// Names of Services that went before the term are relied on from now on.
     fn confirm_left(&mut self, now_ms: u64) {
         let confirmed = self.reads.left.confirm();
         if self.notes_nothing() {
@@ -108,8 +108,8 @@ impl Controller {
         self.reads.left.recall(&self.kubernetes.ledger.noted.gone, &held, now_ms);
     }
 
-    /// Services that were heard of before the ledger was read wait as well until it has none of
-    /// their names. Returns the names of those of which it has one.
+    /// Takes names of standing Services out of the note. Services that the watch showed before the
+    /// ledger was read wait for it, too. Returns the names of Services of which a name is noted.
     pub(crate) fn retake_noted(&mut self) -> BTreeSet<Arc<str>> {
         let mut held = BTreeSet::new();
         // Most often none is noted, and Services are many.
@@ -212,7 +212,7 @@ mod tests {
         let (mut controller, wanted) = seen();
         assert!(wanted.has(&base) && !wanted.has(service(&[]).uid.as_str()), "{wanted:?}");
         assert!(controller.world.abandoned.is_empty() && controller.owes_names());
-        assert!(controller.world.departed.contains(&base), "who is in its way waits");
+        assert!(controller.world.departed.contains(&base), "a Service that needs its place waits");
         controller.kubernetes.ledger.noted.gone = wanted.clone();
         controller.reads.left.stir();
         controller.follow_names(1);
@@ -253,8 +253,8 @@ mod tests {
         assert!(!fresh.world.abandoned.is_empty() && !fresh.owes_names());
     }
 
-    /// A Service has the name again, of which the watch of the new leader has not told yet, and the
-    /// leader before took the note out.
+    /// A Service has the name again, which the new leader's watch has not shown yet, and the former
+    /// leader has removed the name from the note.
     #[test]
     fn what_a_standby_has_read_in_the_ledger_decides_nothing_once_it_leads() {
         let (_, noted) = seen();

@@ -58,7 +58,8 @@ pub struct Edit {
     pub seen_ms: u64,
     /// The fields that changed.
     pub fields: Vec<FieldChange>,
-    /// Who made it. The API server records neither who deletes nor who only takes fields away.
+    /// Its field managers. The API server records none for a deletion, nor for an edit that only
+    /// removes fields.
     pub editors: Option<Arc<Editors>>,
 }
 
@@ -274,7 +275,7 @@ mod tests {
         Service { editors: Some(Arc::new(editors)), ..fixture::service(annotations) }
     }
 
-    /// Whom the history names for an edit.
+    /// The field manager that the history names for an edit.
     fn named(old: &Service, new: &Service) -> Option<String> {
         let mut causes = Causes::default();
         causes.edited(Some(old), new, 0);

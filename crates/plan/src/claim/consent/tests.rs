@@ -127,9 +127,9 @@ fn a_public_ip_is_that_of_the_service_it_was_made_for() {
     assert_eq!(refusals(&world, &policy(), 2), []);
 }
 
-/// Its tag names whoever joined it, too. The one that made it has no frontend yet.
+/// The tag names Services that joined later, too, and the Service that made it has no frontend yet.
 #[test]
-fn who_joined_a_public_ip_last_did_not_make_it() {
+fn the_service_that_joined_last_did_not_make_the_public_ip() {
     let mut world = world(vec![public(9, "z", &[(SHARE, "b")])]);
     let made = format!("kubernetes-{}", uid(9).base_name());
     let users =

@@ -247,7 +247,7 @@ fn who_stays_on_a_frontend_whose_maker_joined_a_refused_service_goes_on() {
 /// it is to have a public IP, or none at all, and what opens its private address may be under way:
 /// until that is known its rule stays.
 #[test]
-fn all_ports_are_taken_only_when_the_one_who_has_them_can_let_go() {
+fn all_ports_are_taken_only_when_their_holder_can_release_them() {
     let six = |n| Service { families: vec![Family::V6], ..internal(n, 80 + n, &[ALL_PORTS]) };
     let public = Service { annotations: Arc::default(), ..six(1) };
     for edit in [public, Service { wish: Wish::Nothing, ..six(1) }] {
@@ -270,9 +270,9 @@ fn all_ports_are_taken_only_when_the_one_who_has_them_can_let_go() {
     }
 }
 
-/// Its finalizers were stripped off: what it had goes once that is noted.
+/// Its finalizer was removed by hand: its resources are deleted once its names are noted.
 #[test]
-fn who_comes_in_the_way_of_a_service_that_went_a_moment_ago_waits() {
+fn a_service_waits_for_the_place_of_one_that_is_gone_and_not_noted() {
     let before = settled(world(vec![pinned(1, ADDRESS)]));
     for is_known in [false, true] {
         let mut world = before.clone();

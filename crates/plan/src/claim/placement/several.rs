@@ -172,7 +172,7 @@ impl Choice<'_> {
         // On a load balancer of its own the address may move with the Service, unless others stay
         // on it: on its way to them it is on two.
         let held = held.filter(|(at, _)| firm || !is_on(at, intent.exposure));
-        // What serves is not moved unasked: beside another's port it is refused where it is.
+        // A Service is not moved unasked: if its port is taken there, it is refused and stays.
         let stays = |at: &&Index| !firm && is_on(at, intent.exposure) && eligible.contains(*at);
         if let Some(&current) = active.iter().find(stays) {
             return Ok(current);
@@ -199,8 +199,8 @@ impl Choice<'_> {
         self.choose(&free, intent.exposure)
     }
 
-    /// The configurations where no other has the backend ports of a Service that comes to one.
-    /// Where others have them everywhere it is all of them: the Service is refused there.
+    /// The configurations on which a new Service's backend ports are free; all of them if they are
+    /// free on none, so that the refusal comes from one of them.
     fn free(&self, draft: &Draft<'_>, intent: &Intent, eligible: &[Index]) -> Vec<Index> {
         let all = eligible.iter().copied();
         let free: Vec<Index> = all.filter(|at| !self.is_taken(draft, intent, *at)).collect();

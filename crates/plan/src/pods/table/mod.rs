@@ -214,8 +214,8 @@ impl DiffTracker {
         self.gap.departing.keys().copied()
     }
 
-    /// What may be done about an address, one edit a location. Until it is recorded who has it, it
-    /// is taken only from gateway services that do not claim it: what goes waits for no record.
+    /// The edits that are due for an address, one per location. Until its holder is recorded, it is
+    /// only removed from gateway services that do not claim it.
     pub fn edits(&self, address: IpAddr) -> Vec<Edit> {
         if !self.tenancy.awaits_record(address) {
             return self.edits_to_come(address);
@@ -398,9 +398,9 @@ impl DiffTracker {
         moved
     }
 
-    /// Learns whose new addresses Azure has refused; gives those. The end of a hold matters where
-    /// an address can be listed by a later call only because of it: such a gateway service is
-    /// looked at with each plan.
+    /// Takes in the gateway services whose new addresses Azure has refused, and returns them. A
+    /// gateway service with addresses that only the end of its hold lets a call list is looked at
+    /// with each plan.
     fn hold(&mut self, world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
         let table = pod_names::locations_table(policy);
         let holds = world.holds.iter().filter(|(_, hold)| hold.target == table);

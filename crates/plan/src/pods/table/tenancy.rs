@@ -10,9 +10,9 @@
 //! - Otherwise the first holder keeps the address and its node: the namespace that is recorded to
 //!   have it, else the one for whose Service the gateway's table lists it, else the one of the
 //!   Service with the lowest UID.
-//! - Until its holder is recorded, a contested address stays in the table as it is, but for what no
-//!   slice lists it for any more: a process that begins then finds the same, and one that has not
-//!   read yet who has it gives it to nobody.
+//! - Until its holder is recorded, a contested address stays in the table as it is, and is removed
+//!   only for Services of which no slice lists it any more. So a new process finds the same table,
+//!   and gives the address to no Service before it has read its holder.
 //! - The holder keeps it while a slice of its Services lists the address on a node that is known,
 //!   whether the endpoint is ready or not. After that it is free.
 //! - Addresses of nodes are shared: all Pods in a node's network have them. They stay at the node.
@@ -42,7 +42,7 @@ const ENDPOINTS: &str = "endpoints";
 struct Contest {
     /// The namespace that has it.
     holder: Arc<str>,
-    /// Whether a process that begins now finds the same holder, whatever the table lists.
+    /// Whether a new process would find the same holder, whatever the table lists.
     certain: bool,
     /// Gateway services of the others.
     losers: BTreeSet<Arc<str>>,
@@ -125,12 +125,12 @@ impl Tenancy {
         self.contests.get(&address).map(|contest| &contest.holder)
     }
 
-    /// Whether an address is contested, and it is not recorded yet who has it.
+    /// Whether an address is contested and its holder is not recorded yet.
     pub fn awaits_record(&self, address: IpAddr) -> bool {
         self.contests.get(&address).is_some_and(|contest| !contest.certain)
     }
 
-    /// Takes in which holders are recorded; gives the addresses of which something else is.
+    /// Takes in the recorded holders. Returns the addresses whose recorded holder has changed.
     pub fn take_recorded(&mut self, recorded: &BTreeMap<IpAddr, Arc<str>>) -> Vec<IpAddr> {
         let news = changed(&self.recorded, recorded, |a, b| a == b);
         if !news.is_empty() {

@@ -276,7 +276,7 @@ impl Stage {
         self.world.in_flight = self.flying.iter().map(in_flight).collect();
         let planned = self.planner.plan(&self.world, &self.policy);
         assert_eq!(planned, crate::plan(&self.world, &self.policy), "what is remembered is wrong");
-        // Who has a contested address is recorded at once.
+        // Holders of contested addresses are recorded at once.
         if self.world.holders != planned.1.holders {
             self.world.holders = planned.1.holders;
             return self.plan();

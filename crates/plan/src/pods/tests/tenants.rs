@@ -121,7 +121,7 @@ fn who_has_an_address_keeps_it_and_its_node() {
     stage.slice("web-a", 1, &[(10, 1)]);
     stage.settle();
     assert_eq!(stage.table()[0], AT_HOME);
-    // Where no holder is recorded the table says who has it.
+    // Without a recorded holder, the one that the table lists it for counts.
     stage.world.holders.clear();
     stage.planner = crate::Planner::default();
     stage.calls.clear();
@@ -129,8 +129,8 @@ fn who_has_an_address_keeps_it_and_its_node() {
     assert_eq!(stage.calls, Vec::<String>::new());
 }
 
-/// While its Pod is not ready the table does not say who has the address, and the Service with the
-/// lowest UID is another one.
+/// While its Pod is not ready the table does not list the address, and its holder is not the
+/// Service with the lowest UID.
 #[test]
 fn a_contested_address_stays_as_it_is_until_it_is_recorded_who_has_it() {
     let mut stage = two_tenants();
@@ -159,7 +159,7 @@ fn a_contested_address_stays_as_it_is_until_it_is_recorded_who_has_it() {
     assert_eq!(plan.changes, Vec::new());
 }
 
-/// The ledger cannot be read, so it is not recorded which of two others has the address next.
+/// The ledger cannot be read, so the next holder, one of two other namespaces, is not recorded.
 #[test]
 fn a_service_that_goes_waits_for_no_record_of_who_has_its_address_next() {
     let mut stage = two_tenants();

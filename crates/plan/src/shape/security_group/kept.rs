@@ -1,6 +1,6 @@
 //! What stays open for Services that keep what they have: those that are refused or set aside,
 //! those about which something has to be read first, and those that do not carry our finalizer yet;
-//! and for what private endpoints are connected to though its Service is gone.
+//! and for Private Link Services with private endpoints whose Service is gone.
 
 use super::super::pool;
 use super::Book;
@@ -208,8 +208,8 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
     kept
 }
 
-/// Keeps open what stays without its Service because private endpoints are connected before it:
-/// what comes through one is let in by the security group as all else is.
+/// Keeps open the rules behind Private Link Services that stay without their Service because
+/// private endpoints are connected: the security group filters traffic through an endpoint, too.
 fn keep_connected(kept: &mut Kept, draft: &Draft<'_>, placement: &Placement) {
     let ours = |link: &&Arc<PrivateLinkService>| draft.own.private_link(link) == Whose::Ours;
     let links = private_link::known(draft).filter(|l| private_link::connected(l).next().is_some());

@@ -45,7 +45,7 @@ fn nothing_opens_for_a_service_without_our_finalizer() {
     assert_eq!(open(&settled(world)), ["80", "82"].map(Arc::from).into());
 }
 
-/// A process that is gone has sent the write that opens it, and nothing awaits its end.
+/// A former process has sent the write that opens the address, and this one does not follow it.
 #[test]
 fn an_address_is_told_once_the_write_that_opens_it_has_ended() {
     let mut world = settled(world(vec![closed(1, 80, &[])]));
@@ -305,8 +305,8 @@ fn what_is_open_stays_open_for_a_service_that_lost_our_finalizer() {
     assert_eq!(open(&settled(world)), [Arc::from("80")].into());
 }
 
-/// Its finalizers were stripped off, and it went: what others are connected to stays until its
-/// names are known to be gone, which the operator's command says.
+/// Its finalizer was removed by hand: what private endpoints are connected to stays until an
+/// operator deletes it as an orphan, which makes its names known as gone.
 #[test]
 fn what_private_endpoints_are_connected_to_stays_open_without_its_service() {
     let linked = closed(1, 80, &[("azure-pls-create", "true")]);

@@ -51,7 +51,7 @@ fn assert_refused(report: &ServiceReport, rule: &str, message: &str) {
 
 /// The public IP of its other family is made for it.
 #[test]
-fn who_may_not_be_where_its_public_ip_is_learns_which_one() {
+fn a_service_that_may_not_be_where_its_public_ip_is_learns_which_one() {
     let six = ("azure-pip-name-ipv6", "six");
     let first = Service { families: vec![Family::V6], ..claimed(1, &[six]) };
     let mut world = world(vec![first]);
