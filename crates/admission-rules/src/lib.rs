@@ -5,8 +5,8 @@
 //! For every Service that is created: a validation of the denying policy is false if and only if
 //! [`plan::ask::read`] (or its like for the container load balancer) refuses the Service. What
 //! depends on other objects (limits, names that exist in Azure) is not in it. For every Service
-//! that is changed the same, and the change itself must be possible: planning sees what a Service
-//! asks for, and not what it asked for before.
+//! that is changed the same, and the change itself must be possible: planning does not see the
+//! Service as it was before.
 //!
 //! # Assumptions
 //! The API server's expressions have the functions for strings, addresses and ranges: Kubernetes

@@ -1,8 +1,8 @@
-//! Reads a plan as a stranger would, and says what in it must not be.
+//! Checks a plan without the code that made it, and returns its breaches.
 //!
-//! It shares no decision with planning: what refers to what, what waits on what and what Azure
-//! takes is worked out here a second time. Of `plan` it takes only whose a thing is (`own`) and
-//! names: of annotations, and of the shared probe.
+//! It shares no decision with planning: references, order and the limits of Azure are worked out
+//! here a second time. Of `plan` it uses only ownership (`own`) and names: those of annotations and
+//! of the shared probe.
 
 mod body;
 mod kubernetes;

@@ -1,5 +1,5 @@
-//! Drift: what others changed in our parts of Azure, told from what we change because somebody
-//! wishes something else.
+//! Drift: what other clients changed in our parts of Azure, as distinct from what a plan changes
+//! because a Service, the nodes or the cloud config have changed.
 //!
 //! A part is compared three times: as we left it ([`Confirmed`]), as it is in the World, and as
 //! the plan makes it. It has drifted if it is not as we left it and the plan makes it so again. A
