@@ -78,7 +78,7 @@ impl Estate {
         }
         if !policy.network_name.is_empty() && !policy.subnet_name.is_empty() {
             let id = policy.subnet_id(&policy.subnet_name);
-            // Whether its machines have a way out is not known: routes may lead anywhere.
+            // A route table, so that outbound connectivity counts as unknown.
             let routes =
                 policy.network_id(&policy.network_group, "routeTables", &policy.network_name);
             resources.push(json!({"id": id.as_str(), "properties": {

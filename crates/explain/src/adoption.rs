@@ -204,7 +204,7 @@ fn users<'w>(
     users
 }
 
-/// The public IP with the tags that say whose it is.
+/// The public IP with the ownership tags after the handover.
 fn tagged(
     ip: &Arc<PublicIp>,
     policy: &Policy,

@@ -111,7 +111,7 @@ impl Record {
         self.object["spec"][field] = value;
     }
 
-    /// By its keys: a JSON pointer is copied each time it is followed.
+    /// By two keys, because `Value::pointer` allocates at each call.
     fn field(&self, part: &str, field: &str) -> Option<&Value> {
         self.object.get(part)?.get(field)
     }

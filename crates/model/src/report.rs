@@ -24,8 +24,8 @@ pub struct Report {
     /// What is in our pools and whose nodes are going or gone: it drains before it is taken out.
     /// `None` where pools were not looked at, because something has to be read first.
     pub draining: Option<BTreeSet<Drainer>>,
-    /// Addresses that EndpointSlices of several namespaces list, with the namespace that has each:
-    /// what is to be recorded of them.
+    /// Addresses that EndpointSlices of several namespaces list, each with the namespace that holds
+    /// it, to be recorded.
     pub holders: BTreeMap<IpAddr, Arc<str>>,
     /// Calls that fail or are not answered, and what they hold up. Planning knows none: the
     /// controller adds them. Refusals and holds are not among them; [`Report::in_the_way`] has all.

@@ -14,7 +14,7 @@ use plan::own::{self, Whose, name, tags};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// How the names of the security rules begin that controllers of this kind make.
+/// The prefix of security rules that Ballast and the Go cloud provider make.
 const SECURITY_RULE: &str = "k8s-azure-lb";
 
 /// Whether a public IP is a container load balancer's or an egress gateway's.

@@ -24,7 +24,7 @@ fn plain(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or(Value::Null)
 }
 
-/// The same of a part of a resource, without its name and its rest.
+/// The JSON of a part of a resource, without its name and unknown fields.
 fn fields(part: &impl Serialize) -> Value {
     let mut value = plain(part);
     if let Value::Object(fields) = &mut value {

@@ -15,7 +15,7 @@ const CAUSE: usize = 600;
 /// Services and causes of a write that are printed.
 const FEW: usize = 5;
 
-/// The whole text, the first write first; the document has been narrowed to what is wanted.
+/// The text of `ballast history`, oldest write first. The document has only the wanted writes.
 #[must_use]
 pub fn render(document: &HistoryDocument, wanted: Wanted<'_>, paint: Paint) -> String {
     let mut text = String::new();

@@ -261,7 +261,7 @@ pub(super) fn url_of_page(path: &str, query: &[(&str, &str)]) -> String {
     url_of_part(path, query, "page")
 }
 
-/// The same where a page has several lists: `key` says whose part the number is.
+/// The URL of a page with several lists, up to the number of the part of the list `key`.
 pub(super) fn url_of_part(path: &str, query: &[(&str, &str)], key: &str) -> String {
     let url = url(path, query);
     let sign = if url.contains('?') { '&' } else { '?' };

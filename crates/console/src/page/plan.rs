@@ -25,11 +25,11 @@ pub struct PlanQuery {
     pub id: String,
     /// Which page, from 0.
     pub page: usize,
-    /// The same of Kubernetes writes.
+    /// Which page of the Kubernetes writes, from 0.
     pub writes: usize,
-    /// The same of the lines of a resource.
+    /// Which page of the lines of a resource, from 0.
     pub lines: usize,
-    /// The same of the Services of a change.
+    /// Which page of the Services of a change, from 0.
     pub services: usize,
 }
 

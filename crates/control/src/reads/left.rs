@@ -51,7 +51,7 @@ struct Nameless {
     source: Source,
 }
 
-/// A Service that is gone, of which it is not decided whether what it had is taken away.
+/// A Service that is gone. Whether its resources are deleted is not decided yet.
 #[derive(Debug)]
 struct Undecided {
     service: Arc<Service>,
@@ -99,7 +99,7 @@ impl Left {
         self.stirred = true;
     }
 
-    /// A Service with these names is gone; what becomes of what it had is not decided yet.
+    /// Records a Service that is gone, with its names, to be decided on later.
     pub fn put_off(
         &mut self,
         service: Arc<Service>,

@@ -5,7 +5,7 @@ use super::findings::INVALID_IDLE_TIMEOUT;
 use super::reader::Reader;
 use std::ops::RangeInclusive;
 
-/// Minutes where no annotation says how many: Azure's own default.
+/// Minutes without an annotation: Azure's own default.
 const DEFAULT: u16 = 4;
 
 /// The finding's text where load balancers are not Standard.

@@ -286,7 +286,7 @@ fn a_pinned_address_is_noted_where_the_public_ip_that_is_named_has_another() {
     }
 }
 
-/// Both are new: one would get a public IP and a frontend, and be refused once the other stands.
+/// Both Services are new: admitted, the first would be refused once the other has its frontend.
 #[test]
 fn a_public_ip_that_another_service_names_is_no_additional_address() {
     let first = public(1, "default", &[(MORE, "20.50.0.1")]);

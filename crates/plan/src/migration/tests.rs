@@ -175,7 +175,7 @@ fn whose_owner_confirms_interruptions_has_both_addresses_until_then() {
     assert_eq!(asking("20.0.0.7, 20.0.0.1"), Stage::Withdrawing);
 }
 
-/// Nothing of the load balancers over nodes stands any more, and the security group is open yet.
+/// The node-based load balancers are gone, and the security group still has their rules.
 #[test]
 fn a_move_goes_on_until_nothing_is_open() {
     let sides = sides();

@@ -54,8 +54,7 @@ impl Views {
             Backends::Nodes => {
                 for ips in own.azure.public_ips.values_mut() {
                     if let Fact::Known(all) = ips {
-                        // Those of container load balancers and egress gateways have a SKU of
-                        // their own.
+                        // Public IPs of container load balancers and egress gateways.
                         all.retain(|_, ip| ip.sku != Sku::StandardV2);
                     }
                 }

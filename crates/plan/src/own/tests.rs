@@ -150,7 +150,7 @@ fn what_is_another_clusters_bears_no_name_of_ours() {
     }
 }
 
-/// It keeps the name that Ballast gave it, and its Service need not be remembered for that.
+/// It keeps the name that Ballast gave it, which must not keep its Service in the ledger.
 #[test]
 fn what_was_taken_back_bears_no_name_of_ours() {
     let (policy, mut world) = (fixture::policy(), world(Some(MINE)));

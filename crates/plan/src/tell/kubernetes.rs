@@ -240,7 +240,7 @@ fn release(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     let unread = draft.steps.needs.iter().any(|need| may_hold(draft, uid, need));
     let blind = draft.balancers().is_none() || unread || is_hidden(draft, uid);
     let stands = on_balancer || writing || blind || case.has_traces;
-    // Last: it looks at all that is recorded.
+    // Last, because it looks at the whole ledger.
     if stands || security_group::has_open(draft, uid) {
         return;
     }

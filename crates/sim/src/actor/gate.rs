@@ -45,8 +45,8 @@ fn holds(pod: &Value, condition: &str) -> bool {
 }
 
 impl Company {
-    /// A Service comes whose selector has two labels, with Pods with our gate: one has both, one
-    /// the first, and one another value for the second.
+    /// Creates a Service whose selector has two labels, and Pods with our gate: one with both
+    /// labels, one with the first, and one with another value of the second.
     pub(crate) fn bring_front(&mut self, stage: &mut Stage) {
         let node = self.nodes.keys().next().copied();
         let Some(node) = node.filter(|_| self.scene.layout == Layout::Containers) else { return };

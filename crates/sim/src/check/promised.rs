@@ -35,7 +35,7 @@ impl Stage {
         promise::refused(&self.promised())
     }
 
-    /// The same, and Services whose Pods do not say where a single port leads.
+    /// The refused Services, and those whose Pods do not say where any of their ports leads.
     pub(crate) fn refused_and_unanswered(&self) -> (BTreeSet<String>, BTreeSet<String>) {
         let scene = self.promised();
         (promise::refused(&scene), promise::unanswered(&scene))

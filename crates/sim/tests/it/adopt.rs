@@ -40,7 +40,7 @@ fn a_public_ip_is_deleted_with_its_service_once_its_tags_hand_it_over() {
 }
 
 /// `ballast adopt --undo`: the marks lose their values, also of a public IP that Ballast made.
-/// The controller that runs writes nothing back, and neither does the one after it.
+/// The running controller does not restore them, and neither does the next one.
 #[test]
 fn a_public_ip_that_is_taken_back_outlives_its_service() {
     let mut lab = laboratory(&json!({}));

@@ -288,8 +288,8 @@ fn a_read_between_two_writes_that_is_throttled() {
     clear_after(&mut lab, 2 * INTERVAL_MS);
 }
 
-/// Azure says for how long it wants no call about the load balancer: to the write before which
-/// another's came, or to the read that follows.
+/// Azure answers with `Retry-After`: to the write that another client's write preceded, or to the
+/// read that follows.
 #[test]
 fn a_read_between_two_writes_comes_when_azure_says() {
     for (to_write_s, to_read_s) in [(Some(20), None), (None, Some(20))] {

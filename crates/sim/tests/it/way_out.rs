@@ -1,4 +1,4 @@
-//! Nodes without a way out to the Internet: what is read to know it, and that it is said.
+//! Nodes without outbound connectivity: the reads that find it, and the finding `NoWayOut`.
 
 use crate::support::*;
 use kube_emulator::{ObjectRef, Part};
@@ -85,7 +85,7 @@ fn nothing_is_read_where_rules_or_addresses_of_their_own_let_nodes_out() {
     assert_eq!(reads(&by_rules), 0, "rules let them out");
 }
 
-/// A subnet that may not be read: nothing is known, nothing is said, and nothing waits.
+/// A subnet that may not be read gives no finding, and no Service waits for it.
 #[test]
 fn a_subnet_that_cannot_be_read_holds_nothing_up() {
     let mut lab = laboratory(&json!({}));

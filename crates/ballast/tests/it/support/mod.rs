@@ -236,8 +236,8 @@ impl Emulators {
         outcome(ballast().args(self.words(words)).output().unwrap())
     }
 
-    /// The kubeconfig of an API server that leads to the emulated one, and refuses to read paths
-    /// that begin so.
+    /// The kubeconfig of a proxy before the emulated API server. The proxy answers GETs of paths
+    /// with this prefix with `status`.
     pub fn refusing(&self, path: &'static str, status: u16) -> String {
         let text = std::fs::read_to_string(self.path("kubeconfig")).unwrap();
         let address = refusing(self.kube.clone(), path, status);

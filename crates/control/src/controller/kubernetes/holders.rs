@@ -38,7 +38,7 @@ impl Controller {
         self.kubernetes.contested = wanted;
     }
 
-    /// Takes in what is noted.
+    /// Takes holders over from the note, where the World has none.
     pub(crate) fn recall_holders(&mut self) {
         for (address, namespace) in self.kubernetes.ledger.noted.contested.each() {
             self.world.holders.entry(address).or_insert_with(|| Arc::clone(namespace));
@@ -166,7 +166,7 @@ mod tests {
         let data = json!({"notesAlone": "true", CONTESTED: "10.244.0.10 team-a\n"});
         answered(&mut controller, 200, Some(data), 1);
         assert!(!controller.awaits_holders());
-        // Planning is asked again, with what is recorded.
+        // Another plan is due, with the recorded holder.
         assert_eq!(controller.world.holders.get(&ADDRESS).map(AsRef::as_ref), Some("team-a"));
         assert!(controller.planning.dirty);
     }

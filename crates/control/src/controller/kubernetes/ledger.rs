@@ -305,7 +305,7 @@ impl Controller {
         format!("{} ConfigMap {}", self.ledger_request(call).method, self.options.ledger)
     }
 
-    /// Why calls about the ledger fail, while it is looked at and one is due.
+    /// Why calls about the ledger fail, while the ledger is used and a call is due.
     pub(crate) fn ledger_trouble(&self) -> Option<&Trouble> {
         let planned = self.planning.plan.ledger.is_some() || self.due_notes().is_some();
         let due = !self.kubernetes.ledger.is_idle() || planned;

@@ -270,7 +270,7 @@ mod tests {
         assert!(controller.kubernetes.objects.is_empty(), "and not for ever");
     }
 
-    /// The watch has shown that it is gone before a write of ours is answered.
+    /// The watch shows the deletion before our earlier write is answered.
     #[test]
     fn a_late_answer_brings_no_service_back() {
         let body = |revision: &str| {

@@ -172,7 +172,8 @@ fn field(path: &str, old: Option<Value>, new: Option<Value>) -> FieldChange {
     FieldChange { path: path.to_owned(), old: text(old), new: text(new) }
 }
 
-/// Whether a field lost something and got nothing: managedFields has the managers of what is there.
+/// Whether a field only lost entries. managedFields then names no manager of this edit: it lists
+/// only fields that are there.
 fn only_takes_away(field: &FieldChange) -> bool {
     let value = |side: &Option<String>| -> Value {
         side.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()

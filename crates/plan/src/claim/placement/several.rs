@@ -115,7 +115,7 @@ fn anchors(intent: &Intent, chosen: &Chosen) -> Vec<Address> {
     firm.filter_map(anchor).collect()
 }
 
-/// Whether a Service says which address of a family it is to have.
+/// Whether a Service asks for a certain address of a family.
 fn is_firm(intent: &Intent, family: Family) -> bool {
     match (intent.exposure, intent.public_ips.get(&family)) {
         (Exposure::Internal, _) => intent.pinned.contains_key(&family),

@@ -249,7 +249,7 @@ fn a_service_goes_where_its_backend_ports_are_free() {
     assert!(last.state == State::Refused && taken, "{last:#?}");
 }
 
-/// A rule of unknown owner has its new node port there, and on the other one it is free.
+/// A rule of unknown owner has its new node port on its load balancer; on the other it is free.
 #[test]
 fn a_service_that_serves_is_refused_where_it_is_and_moves_when_it_is_asked_to() {
     let policy = policy(Layout::Several(two()));
@@ -298,7 +298,7 @@ fn selectors_choose_services_and_nodes() {
     assert!(balancer(&world, "lb2").is_none());
 }
 
-/// The third load balancer takes none while no Service is on it.
+/// The third load balancer gets no such node while no Service is on it.
 #[test]
 fn nodes_that_nothing_selects_go_where_services_are() {
     let third = vec![config("kubernetes", "vmss1"), config("lb2", "vmss2"), config("lb3", "vmss4")];
@@ -407,7 +407,7 @@ fn a_local_service_has_a_pool_of_the_nodes_with_endpoints() {
     assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
 }
 
-/// Another client goes out from the pool of a Service whose traffic policy changes.
+/// Another client's outbound rule names the pool of a Service whose traffic policy changes.
 #[test]
 fn a_pool_that_the_rule_of_another_client_names_stays() {
     let (policy, mut world) = placed(Layout::Several(two()), vec![local(1), service(2)]);

@@ -107,7 +107,7 @@ fn a_public_ip_that_names_a_nat_gateway_which_has_gone_is_nobody_elses() {
     assert!(report.pods.is_empty(), "{:?}", report.pods);
 }
 
-/// Its Service went without being released, and its load balancer has gone since.
+/// Its Service's finalizer was removed by hand, and its load balancer is gone, too.
 #[test]
 fn a_public_ip_that_is_left_alone_goes() {
     let mut stage = Stage::serving(&[]);

@@ -78,7 +78,7 @@ impl<'d> Book<'d> {
         holders.is_some_and(|holders| holders.contains(&Holder::Service(uid.clone())))
     }
 
-    /// The Services on whose account any of these destinations is recorded.
+    /// The Services that are recorded as holders of any of these destinations.
     pub fn services(&self, destinations: &BTreeSet<Arc<str>>) -> BTreeSet<&ServiceUid> {
         let addresses = destinations.iter().filter_map(|d| d.parse::<IpAddr>().ok());
         let holders = addresses.filter_map(|address| self.known.get(&address)).flatten();

@@ -49,7 +49,7 @@ fn assert_refused(report: &ServiceReport, rule: &str, message: &str) {
     assert_eq!((finding.rule, &*finding.message), (rule, message));
 }
 
-/// The public IP of its other family is made for it.
+/// It names a public IP for one family; for the other one Ballast makes it.
 #[test]
 fn a_service_that_may_not_be_where_its_public_ip_is_learns_which_one() {
     let six = ("azure-pip-name-ipv6", "six");
