@@ -14,7 +14,7 @@ named! {
     GatewayThrottled, "gateway-error-429", "429 GatewayError";
     OtherOperation, "other-operation-409", "409 AnotherOperationInProgress";
     ScopeLocked, "scope-locked-409", "409 ScopeLocked: a management lock";
-    Precondition, "precondition-412", "412 although nobody wrote";
+    Precondition, "precondition-412", "412 although no client wrote";
     Refused, "refused-400", "400 with one of the codes of that kind of resource";
     Forbidden, "forbidden-403", "403 AuthorizationFailed";
     GroupMissing, "group-missing-404", "404 ResourceGroupNotFound";
@@ -37,7 +37,7 @@ named! {
     Slow, "slow-answer", "an answer takes seconds";
     StaleList, "list-stale", "a list without what was just made";
     LetterCase, "ids-in-capitals", "ids in capital letters";
-    UnknownFields, "unknown-fields", "fields and values that nobody knows yet";
+    UnknownFields, "unknown-fields", "fields and values that no contract has yet";
     EmptyLists, "empty-null-absent", "`[]`, null and absent for the same thing";
     Pages, "lists-in-pages", "lists in pages of two, by number: a deletion shifts them";
     LateEtag, "etag-changes-late", "the ETag changes once more when an operation ends";
@@ -45,7 +45,7 @@ named! {
     ApiThrottled, "api-429", "429 from the API server";
     ApiError, "api-500", "500 from the API server";
     ApiUnavailable, "api-503", "503 from the API server";
-    ApiConflict, "api-conflict", "409: somebody else wrote first";
+    ApiConflict, "api-conflict", "409: another client wrote first";
     ApiAnswerLostApplied, "api-answer-lost-applied", "a write that took effect, its answer lost";
     ApiAnswerLostNotApplied, "api-answer-lost-not-applied", "a write lost on its way";
     ApiDown, "api-down", "the API server is unreachable for minutes";
@@ -62,13 +62,13 @@ named! {
     CrashIdle, "crash-idle", "the process is killed at any time";
     Pause, "pause", "the process stands still for a while, requests included";
     TwoLeaders, "two-leaders", "a second process waits for the lease";
-    HandEdits, "hand-edits", "somebody edits or deletes what is ours";
-    TheirEdits, "their-edits", "somebody adds and changes what is not ours beside it";
+    HandEdits, "hand-edits", "an operator edits or deletes what is ours";
+    TheirEdits, "their-edits", "another client adds and changes parts beside ours";
     ConfigChanges, "config-changes", "a restart with another cloud config";
     Poison, "poison", "Azure refuses whatever one Service has part in";
-    FinalizerStripped, "finalizer-stripped", "somebody removes a finalizer by hand";
+    FinalizerStripped, "finalizer-stripped", "an operator removes a finalizer by hand";
     Vandal, "hand-deletes",
-        "somebody deletes what of ours is in use, and edits public IPs and tables";
+        "an operator deletes what of ours is in use, and edits public IPs and tables";
     Slices, "slices-in-parts",
         "a Service's endpoints in several slices, in two at a time or in none for a while";
     Families, "two-families", "Services of IPv4 and IPv6, that lose one family and get it back";

@@ -31,7 +31,7 @@ named! {
     DropsForeignTags, "drops-foreign-tags", "leaves others' tags out of a PUT";
     IgnoresIfMatch, "ignores-if-match", "sends PUTs without their ETag";
     DeletesNeighbour, "deletes-neighbour", "deletes another cluster's public IP";
-    DeletesBroughtIp, "deletes-brought-ip", "deletes a public IP that was brought";
+    DeletesBroughtIp, "deletes-brought-ip", "deletes a BYO public IP";
     EmptiesPoolOnError, "empties-pool-on-error", "sends empty pools after a failed call";
     BelievesHalfList, "believes-half-list", "takes the first half of a list for the whole";
     SwapsAddress, "swaps-address", "gives a frontend another address";
@@ -40,7 +40,7 @@ named! {
     SpoilsRules, "spoils-rules", "sends rules with another idle timeout than was asked for";
     TrustsOldList, "trusts-old-list", "believes the first list for ever";
     DropsWakeUp, "drops-wake-up", "loses every third event of a watch";
-    LosesAnswer, "loses-answer", "loses every fifth answer, and nobody waits for it";
+    LosesAnswer, "loses-answer", "loses every fifth answer, and does not wait for it";
     IgnoresLease, "ignores-lease", "writes although the lease is another's";
     NoBackOff, "no-back-off", "repeats a failed write at once";
     IgnoresRetryAfter, "ignores-retry-after", "does not see Retry-After";
@@ -54,7 +54,7 @@ named! {
         "takes an egress gateway's second public IP for deleted that was not";
     NeverChangesTimeouts, "never-changes-timeouts",
         "never changes the idle timeout of a rule that stands";
-    SpoilsTheirRow, "spoils-their-row", "writes a row of somebody else's in the Service Gateway";
+    SpoilsTheirRow, "spoils-their-row", "writes another client's row in the Service Gateway";
     ReplacesLocations, "replaces-locations",
         "writes the addresses of a node that are new as if they were all";
     RegistersEarly, "registers-early", "registers a Service before its load balancer exists";

@@ -97,11 +97,11 @@ pub static TABLE: &[Annotation] = &[
     )
     .effect(
         "Which load balancer, where each node set has its own: that of the primary set, the \
-             one with the fewest rules, or that of the set named. `auto` is `__auto__` where no \
-             set is called so. It counts when the Service is placed: one that stands stays where \
-             it is, and the admission policy of `ballast lint` refuses the change, also one to a \
-             set called `auto` that the cloud config does not name. Ignored, and noted, where \
-             there is one for all.",
+             one with the fewest rules, or that of the set named. `auto` means `__auto__` unless \
+             a set has that name. It counts when the Service is placed: a Service that stands \
+             stays where it is, and the admission policy of `ballast lint` refuses the change, \
+             also one to a set called `auto` that the cloud config does not name. Ignored, and \
+             noted, where there is one load balancer for all.",
     ),
     text("azure-load-balancer-configurations", "names, separated by commas", "any of them")
         .effect(
