@@ -55,7 +55,7 @@ pub const RULES: [(&str, &str); 15] = [
     ("S5", "only the leader's writes take effect, it has read what it writes, and none is paused"),
     ("S6", "Retry-After is honoured, retries are bounded, and without faults nothing is refused"),
     ("S7", "a Service that cannot be satisfied delays no other"),
-    ("S8", "no secret is printed or sent"),
+    ("S8", "no secret is disclosed"),
     ("S9", "no tenant affects another: what a Service has changes for its own sake only"),
     ("L1", "Azure equals desired within bounded time and stays so"),
     ("L2", "nothing of ours is left after all Services are deleted"),
