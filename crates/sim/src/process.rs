@@ -1,6 +1,7 @@
 //! One process: a controller, what its watches have brought it, and what it believes of the lease.
 
 use crate::fact;
+pub use crate::fact::Reading;
 use crate::interrupt::Interruption;
 use crate::laboratory::{has_egress_finalizer, has_egress_label};
 use crate::scene::{CLASS, Layout};
@@ -98,6 +99,8 @@ pub struct Process {
     pub skew_ms: i64,
     /// Its watches.
     pub streams: BTreeMap<Kind, Stream>,
+    /// How it reads what they bring.
+    pub reading: Reading,
     interner: Interner,
     policy: Policy,
     classes: BTreeSet<String>,
@@ -136,13 +139,15 @@ pub struct Cluster {
     pub layout: Layout,
     /// The UID of its Namespace `kube-system`.
     pub uid: Option<Arc<str>>,
+    /// How it reads what it watches.
+    pub reading: Reading,
 }
 
 impl Process {
     /// Starts one.
     #[must_use]
     pub fn start(cluster: &Cluster, number: usize, epoch: u64, hold: Hold) -> Self {
-        let Cluster { policy, layout, uid } = cluster.clone();
+        let Cluster { policy, layout, uid, reading } = cluster.clone();
         let leadership = if hold == Hold::Always { Leadership::Held } else { Leadership::Lost };
         let instance = format!("{number}{epoch:07}");
         let classes = BTreeSet::from([CLASS.to_owned()]);
@@ -163,6 +168,7 @@ impl Process {
             election: crate::election::election(number, epoch),
             paused: None,
             skew_ms: 0,
+            reading,
             interner: Interner::default(),
             policy,
             classes,
@@ -238,7 +244,9 @@ impl Process {
 
     /// Takes in an object as it was or is.
     pub fn tell(&mut self, kind: Kind, object: &Value, gone: bool) {
-        let fact = fact::read(&mut self.interner, &self.policy, &self.classes, kind, object, gone);
+        let (policy, classes) = (&self.policy, &self.classes);
+        let object = (object, self.reading);
+        let fact = fact::read_as(&mut self.interner, policy, classes, kind, object, gone);
         self.inbox.extend(fact.map(Event::Kubernetes));
     }
 }

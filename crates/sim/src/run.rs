@@ -17,6 +17,7 @@ use crate::check::differential::{Form, difference};
 use crate::check::fair::Round;
 use crate::fault::Fault;
 use crate::poison::Poison;
+use crate::process::Reading;
 use crate::random::Random;
 use crate::stage::Stage;
 use crate::swarm::{Profile, Swarm};
@@ -32,6 +33,9 @@ const HEAL_MS: u64 = 45 * 60_000;
 const POISONED_MS: u64 = 20 * 60_000;
 /// How long it must stay right: a night.
 const QUIET_MS: u64 = 8 * 60 * 60_000;
+
+/// In how many seeds of a thousand watched objects are read from their text.
+const AS_TEXT: u64 = 250;
 
 /// What a run is made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,6 +194,9 @@ impl Play {
         };
         let processes = if faulty && swarm.has(Fault::TwoLeaders) { 2 } else { 1 };
         let mut stage = Stage::new(swarm.scene.clone(), swarm.pace, weather, processes);
+        if random.fork("watches").permille(AS_TEXT) {
+            stage.read_watches(Reading::Text);
+        }
         if settings.tracing == Tracing::On {
             stage.trace = Trace::kept();
         }

@@ -10,7 +10,7 @@ pub use crate::happening::{Happening, Rightful, Sent};
 use crate::interrupt::Interruption;
 use crate::judge::Before;
 use crate::poison::Poison;
-use crate::process::{Cluster, Hold, Listed, Process, plural};
+use crate::process::{Cluster, Hold, Listed, Process, Reading, plural};
 use crate::scene::Scene;
 use crate::swarm::Pace;
 use crate::tally::{Tally, count};
@@ -76,6 +76,7 @@ pub struct Stage {
     pub(crate) swapped: BTreeMap<u64, Happening>,
     pub(crate) scene: Scene,
     pub(crate) config: Config,
+    reading: Reading,
     /// What stood in Azure in the beginning.
     pub(crate) before: Before,
     pub(crate) queue: BTreeMap<(u64, u64), Happening>,
@@ -121,6 +122,7 @@ impl Stage {
             swapped: BTreeMap::new(),
             scene,
             config,
+            reading: Reading::default(),
             before,
             queue: BTreeMap::new(),
             sequence: 0,
@@ -147,7 +149,13 @@ impl Stage {
     pub(crate) fn cluster(&self) -> Cluster {
         let policy = self.config.policy().clone();
         let uid = crate::laboratory::cluster_uid(&self.kubernetes);
-        Cluster { policy, layout: self.scene.layout, uid }
+        Cluster { policy, layout: self.scene.layout, uid, reading: self.reading }
+    }
+
+    /// All processes read what they watch in this way, those that start later, too.
+    pub(crate) fn read_watches(&mut self, reading: Reading) {
+        self.reading = reading;
+        self.processes.iter_mut().for_each(|process| process.reading = reading);
     }
 
     /// Puts something into the queue.
