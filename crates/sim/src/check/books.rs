@@ -35,6 +35,8 @@ type Life = (usize, u64);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Books {
     lives: BTreeMap<Life, Book>,
+    /// When Azure last took a write of a load balancer or of a security group.
+    pub(super) taken_ms: u64,
 }
 
 /// The calls of one life.
@@ -95,7 +97,13 @@ impl Books {
         life: Life,
         (method, path, id): (Method, &str, &str),
         answer: &Answer,
+        now_ms: u64,
     ) {
+        let leads = ["/loadbalancers/", "/networksecuritygroups/"];
+        let took = matches!(answer, Answer::Reply(reply) if (200..300).contains(&reply.status));
+        if method == Method::Put && took && leads.iter().any(|part| path.contains(part)) {
+            self.taken_ms = now_ms;
+        }
         let Some(book) = self.lives.get_mut(&life) else { return };
         let status = match answer {
             Answer::Reply(reply) => reply.status,
@@ -144,10 +152,15 @@ impl Book {
     fn differs(&self, controller: &Controller) -> Option<String> {
         let counts = controller.counts();
         let failed = self.written.values().filter(|w| w.end != End::Succeeded).count() as u64;
+        let locations = self.written.values().filter(|w| w.kind == "gateway_locations").count();
+        let [services, addresses] = [controller.tally().services(), controller.tally().addresses()]
+            .map(|sizes| sizes.counts().iter().sum::<u64>());
         let last = controller.history().next_back().map_or(0, |record| record.number);
         let counted = [
             ("writes to Azure", counts.writes, self.writes),
             ("writes in the history", last, self.writes),
+            ("writes by their Services", services, self.writes),
+            ("writes by their addresses", addresses, locations as u64),
             ("reads of Azure", counts.reads, self.reads),
             ("writes to Kubernetes", counts.kubernetes, self.kubernetes),
             ("writes to Azure that failed", counts.failures, failed),
@@ -327,11 +340,15 @@ mod tests {
     #[test]
     fn what_is_not_counted_is_found() {
         type Spoil = fn(&mut Book);
-        let spoils: [Spoil; 5] = [
+        let spoils: [Spoil; 6] = [
             |book| book.writes += 1,
             |book| book.reads += 1,
             |book| book.kubernetes += 1,
             |book| count(&mut book.read, Outcome::Throttled),
+            |book| {
+                let mut written = book.written.values_mut();
+                written.next().expect("something was written").kind = "gateway_locations";
+            },
             |book| {
                 let written = book.written.values_mut().next().expect("something was written");
                 written.end = End::Stale;

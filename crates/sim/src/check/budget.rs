@@ -335,7 +335,7 @@ impl Stage {
         let key = (sent.process, sent.epoch, id);
         let Some(call) = budget.calls.remove(&key) else { return };
         let what = (call.method, &*call.path, &*call.correlation);
-        self.ledger.books.note_answer((sent.process, sent.epoch), what, answer);
+        self.ledger.books.note_answer((sent.process, sent.epoch), what, answer, self.now_ms);
         let mut heard = match answer {
             Answer::Fault(_) => Heard::of(End::Failed, 0),
             Answer::Reply(reply) => heard(&call, reply),

@@ -127,7 +127,7 @@ impl Stage {
 
     /// Whether the process has warned a Service. Each life of a process warns of all that is wrong;
     /// of two processes the leader of now may know that the other one had said it.
-    fn has_warned(&self, service: &Value) -> bool {
+    pub(super) fn has_warned(&self, service: &Value) -> bool {
         let [process] = &self.processes[..] else { return true };
         let key = (0, process.epoch, text(&service["metadata"]["uid"]).to_owned());
         self.ledger.told.warned.contains(&key)

@@ -16,6 +16,7 @@ mod gates;
 pub mod grounds;
 pub mod hands;
 mod joining;
+mod latency;
 mod looks;
 mod moves;
 mod numbers;

@@ -71,14 +71,16 @@ impl Play {
     }
 
     /// L4: a management lock keeps a guest's public IP from being deleted: its condition says that
-    /// it is held up.
+    /// it is held up. It comes alone, so that what is measured of it can be compared.
     pub(super) fn be_kept(&mut self) {
         if self.stage.breach.is_some() {
             return;
         }
         let guest = ("default", 44);
+        let before = self.stage.before_newcomer();
         self.come(guest);
         self.come_to_rest();
+        self.stage.check_newcomer(before.as_ref(), ("default", "web-44"));
         self.stage.poison = Some(Poison::kept("default/web-44".to_owned()));
         self.go(guest);
         // Azure deletes no public IP that a load balancer stands on: the deletion comes last, after
