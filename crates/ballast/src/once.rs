@@ -241,15 +241,10 @@ mod tests {
 
     fn obstacle(code: &str, message: &str) -> Obstacle {
         Obstacle {
-            about: Subject::Read(Need::Balancers),
-            services: BTreeSet::new(),
-            kind: ObstacleKind::Unreadable,
             operation: "GET publicIPAddresses of resource group team-401".into(),
             code: code.into(),
             message: message.into(),
-            attempt: 1,
-            since_ms: 0,
-            next_ms: None,
+            ..fixture::obstacle(Subject::Read(Need::Balancers), ObstacleKind::Unreadable)
         }
     }
 

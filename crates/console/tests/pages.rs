@@ -10,7 +10,7 @@ use console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
 use console::view::{Calls, DriftLine, Head, Snapshot};
 use model::azure::{
     Access, AdminState, Frontend, FrontendAddress, LoadBalancer, NatGateway, Pool, PoolAddress,
-    Provisioning, PublicIp, Rest, Rule, RuleProtocol, SecurityGroup, SecurityRule, Sku,
+    Provisioning, PublicIp, Rest, Rule, RuleProtocol, SecurityRule, Sku,
 };
 use model::kubernetes::{Service, ServicePort, TargetPort};
 use model::obstacle::{Obstacle, ObstacleKind, Subject};
@@ -126,13 +126,14 @@ fn stage(count: usize, name: impl Fn(usize) -> String) -> Stage {
             message: Arc::from("must be a number"),
         };
         let wrong = n % 3 == 2;
+        let state = if wrong { State::Refused } else { State::Programmed };
         let said = ServiceReport {
             name: service.name.clone(),
             balancer: Some(Arc::from("kubernetes")),
             addresses: vec![Arc::from("20.0.0.1")],
-            state: if wrong { State::Refused } else { State::Programmed },
             waits: if wrong { vec![Wait::Finalizer] } else { Vec::new() },
             findings: if wrong { vec![finding] } else { Vec::new() },
+            ..fixture::service_report(state)
         };
         report.services.insert(uid(n), Arc::new(said));
         world.kubernetes.services.insert(uid(n), Arc::new(service));
@@ -389,20 +390,24 @@ fn every_list_can_be_turned_to_its_end() {
     shows(&timeline(head, calls, &query), &["s019 was edited by"]);
 }
 
+fn rejected(operation: &str, code: &str) -> Obstacle {
+    Obstacle {
+        operation: operation.into(),
+        code: code.into(),
+        message: "a lock".into(),
+        attempt: 3,
+        since_ms: NOW_MS - 9_000,
+        ..fixture::obstacle(Subject::Cluster, ObstacleKind::Rejected)
+    }
+}
+
 /// A call that holds up more Services than a finding names leads to all of them.
 #[test]
 fn a_call_leads_to_all_services_that_it_holds_up() {
     let mut stage = stage(300, |n| format!("s{n:03}"));
     let obstacle = |services: Range<usize>, code: &str| Obstacle {
-        about: Subject::Cluster,
         services: services.map(uid).collect(),
-        kind: ObstacleKind::Rejected,
-        operation: "PUT loadBalancers/kubernetes".into(),
-        code: code.into(),
-        message: "a lock".into(),
-        attempt: 3,
-        since_ms: NOW_MS - 9_000,
-        next_ms: None,
+        ..rejected("PUT loadBalancers/kubernetes", code)
     };
     // Azure has rejected one of them for itself before.
     stage.snapshot.obstacles = vec![obstacle(7..8, "Odd"), obstacle(0..300, "ScopeLocked")];
@@ -453,44 +458,21 @@ fn a_public_ip_with_a_dns_label_shows_its_host_name() {
 #[test]
 fn security_rules_and_nat_gateways_are_shown() {
     let mut stage = stage(1, |n| format!("s{n:02}"));
-    let set = |text: &str| BTreeSet::from([Arc::from(text)]);
     let rule = |name: &str, priority, access, to: &str| SecurityRule {
-        name: Arc::from(name),
         access,
-        direction: Arc::from("Inbound"),
-        priority,
-        protocol: Arc::from("Tcp"),
         sources: (0..7).map(|n| Arc::from(format!("203.0.113.{n}/32"))).collect(),
-        source_ports: set("*"),
-        destinations: set(to),
-        ports: set("8443"),
-        rest: Rest::default(),
+        ports: BTreeSet::from([Arc::from("8443")]),
+        ..fixture::security_rule(name, priority, to)
     };
-    let group = SecurityGroup {
-        id: ResourceId::new(BALANCER),
-        etag: None,
-        location: Arc::from("eastus"),
-        tags: None,
-        rules: vec![
-            rule("second", 501, Access::Deny, "20.0.0.1"),
-            rule(EVIL, 500, Access::Allow, "20.0.0.1"),
-            rule("elsewhere", 499, Access::Allow, "20.9.9.9"),
-        ],
-        provisioning: Provisioning::Succeeded,
-        rest: Rest::default(),
-    };
+    let group = fixture::security_group(vec![
+        rule("second", 501, Access::Deny, "20.0.0.1"),
+        rule(EVIL, 500, Access::Allow, "20.0.0.1"),
+        rule("elsewhere", 499, Access::Allow, "20.9.9.9"),
+    ]);
     stage.world.azure.security_group = Fact::Known(Some(Arc::new(group)));
     let gateway = NatGateway {
-        id: ResourceId::new("/subscriptions/s/providers/Microsoft.Network/natGateways/way-out"),
-        etag: None,
-        location: Arc::from("eastus"),
-        tags: None,
-        sku: Sku::Standard,
-        gateway: None,
         public_ips: vec![ResourceId::new(format!("{BALANCER}/publicIPAddresses/way-out-ip"))],
-        public_ips_v6: Vec::new(),
-        provisioning: Provisioning::Succeeded,
-        rest: Rest::default(),
+        ..fixture::nat_gateway("way-out")
     };
     let gateways = BTreeMap::from([(gateway.id.clone(), Arc::new(gateway))]);
     stage.world.azure.nat_gateways = Fact::Known(gateways);
@@ -622,15 +604,9 @@ fn an_empty_plan_says_so_only_when_all_is_read() {
 fn no_page_says_that_all_is_well_while_something_stands_in_the_way() {
     let mut stage = stage(1, |_| "web".to_owned());
     stage.snapshot.obstacles = vec![Obstacle {
-        about: Subject::Cluster,
         services: BTreeSet::from([uid(0)]),
-        kind: ObstacleKind::Rejected,
-        operation: "PUT publicIPAddresses/a".into(),
-        code: "ScopeLocked".into(),
-        message: "a lock".into(),
-        attempt: 3,
-        since_ms: NOW_MS - 9_000,
         next_ms: Some(NOW_MS + 40_000),
+        ..rejected("PUT publicIPAddresses/a", "ScopeLocked")
     }];
     let text = "PUT publicIPAddresses/a: rejected by Azure (ScopeLocked: a lock)";
     let head = Head { troubles: stage.snapshot.troubles(NOW_MS), ..stage.head };

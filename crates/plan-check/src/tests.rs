@@ -1,10 +1,13 @@
 //! Each breach, by a plan that is broken in one way.
 
 use super::{Breach, check};
-use fixture::{balancer, claimed, policy, public_ip, security_group_mut, service, world};
+use fixture::{
+    balancer, claimed, policy, private_link, public_ip, security_group_mut, security_rule as rule,
+    service, world,
+};
 use model::azure::{
-    Access, FrontendAddress, LoadBalancer, PrivateLinkService, Provisioning, PublicIp, Rest,
-    RuleProtocol, SecurityGroup, SecurityRule, Sku,
+    FrontendAddress, LoadBalancer, PrivateLinkService, PublicIp, RuleProtocol, SecurityGroup,
+    SecurityRule, Sku,
 };
 use model::kubernetes::{Deletion, Ingress, Wish};
 use model::plan::{
@@ -72,22 +75,6 @@ fn edit_ip(world: &World, edit: impl FnOnce(&mut PublicIp)) -> Change {
     put(Some(Resource::PublicIp(before)), Resource::PublicIp(Arc::new(after)))
 }
 
-fn rule(name: &str, priority: u16, destination: &str) -> SecurityRule {
-    let set = |text: &str| BTreeSet::from([Arc::from(text)]);
-    SecurityRule {
-        name: name.into(),
-        access: Access::Allow,
-        direction: "Inbound".into(),
-        priority,
-        protocol: "Tcp".into(),
-        sources: set("Internet"),
-        source_ports: set("*"),
-        destinations: set(destination),
-        ports: set("80"),
-        rest: Rest::default(),
-    }
-}
-
 fn grouped(rules: Vec<SecurityRule>) -> World {
     let mut world = world();
     security_group_mut(&mut world).rules.clone_from(&rules);
@@ -104,22 +91,7 @@ fn edit_group(world: &World, edit: impl FnOnce(&mut SecurityGroup)) -> Change {
 fn linked(world: &mut World) -> Arc<PrivateLinkService> {
     let frontend = the(world).id.child("frontendIPConfigurations", &the(world).frontends[0].name);
     let group = policy().private_link_group;
-    let link = Arc::new(PrivateLinkService {
-        id: policy().network_id(&group, "privateLinkServices", "link"),
-        etag: None,
-        location: "eastus".into(),
-        edge_zone: None,
-        tags: None,
-        frontends: vec![frontend],
-        addresses: Vec::new(),
-        proxy_protocol: None,
-        fqdns: Vec::new(),
-        visibility: Vec::new(),
-        auto_approval: Vec::new(),
-        connections: Vec::new(),
-        provisioning: Provisioning::Succeeded,
-        rest: Rest::default(),
-    });
+    let link = Arc::new(PrivateLinkService { frontends: vec![frontend], ..private_link("link") });
     let all = BTreeMap::from([(link.id.clone(), Arc::clone(&link))]);
     world.azure.private_links.insert(group, Fact::Known(all));
     link

@@ -345,15 +345,8 @@ mod tests {
     fn a_timer_goes_off_once_trouble_has_lasted_long_enough_to_be_told() {
         let mut controller = Controller::new(policy(), Options::default());
         let obstacle = Obstacle {
-            about: Subject::Ledger,
-            services: BTreeSet::new(),
-            kind: ObstacleKind::NoAnswer,
-            operation: Arc::default(),
-            code: Arc::default(),
-            message: Arc::default(),
-            attempt: 1,
             since_ms: 1_000,
-            next_ms: None,
+            ..fixture::obstacle(Subject::Ledger, ObstacleKind::NoAnswer)
         };
         controller.planning.report.obstacles = vec![obstacle];
         assert_eq!(controller.wake_obstacles_ms(), Some(1_000 + PATIENCE_MS));

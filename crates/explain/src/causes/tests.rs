@@ -278,16 +278,10 @@ fn holds_and_calls_under_way_are_told() {
     let id = policy().balancer_id("kubernetes");
     let causes = BTreeSet::from([web.uid.clone()]);
     world.in_flight.insert(id.clone(), InFlight { attempt: 2, causes, addresses: Arc::default() });
-    let hold = model::world::Hold {
-        target: id.clone(),
-        reason: "quota".into(),
-        code: "QuotaExceeded".into(),
-        until_ms: Some(5),
-        attempt: 1,
-    };
+    let hold = fixture::hold(id.clone(), "QuotaExceeded");
     world.holds.insert(web.uid.clone(), hold);
     let found = explained(&world, &policy(), &web);
-    let held = |w: &Wait| matches!(w, Wait::SetAside { reason, .. } if &**reason == "quota");
+    let held = |w: &Wait| matches!(w, Wait::SetAside { reason, .. } if &**reason == "refused");
     assert!(found.waits.iter().any(held), "{:?}", found.waits);
     assert_eq!(found.in_flight.keys().collect::<Vec<_>>(), [&id]);
     assert!(!found.resources.is_empty(), "what it asks for is explained all the same");

@@ -73,7 +73,7 @@ fn add(known: &mut LocationUpdate, then: &LocationUpdate) {
 mod tests {
     use super::*;
     use crate::forecast::merge;
-    use model::gateway::{DefaultService, Direction, GatewayService, GatewayServiceUpdate};
+    use model::gateway::{Direction, GatewayServiceUpdate};
     use model::plan::Change;
     use model::{ResourceId, ServiceUid};
     use std::sync::Arc;
@@ -92,14 +92,7 @@ mod tests {
     }
 
     fn update(put: &[&str], delete: &[&str]) -> Action {
-        let service = |name: &&str| GatewayService {
-            name: Arc::from(*name),
-            direction: Direction::Inbound,
-            default: DefaultService::No,
-            pools: BTreeSet::new(),
-            nat_gateway: None,
-        };
-        let put = put.iter().map(service);
+        let put = put.iter().map(|name| fixture::gateway_service(name));
         Action::UpdateServices(ServicesUpdate {
             put: put.map(|service| GatewayServiceUpdate { service, network: None }).collect(),
             delete: delete.iter().map(|name| (Arc::from(*name), Direction::Inbound)).collect(),

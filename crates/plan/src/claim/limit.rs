@@ -362,7 +362,7 @@ fn counted(count: usize, noun: &str) -> String {
 mod tests {
     use crate::plan;
     use fixture::{policy, service, world};
-    use model::azure::{LoadBalancer, Rule, SecurityGroup, SecurityRule, Sku};
+    use model::azure::{LoadBalancer, Rule, SecurityRule, Sku};
     use model::kubernetes::{Node, Service, ServicePort};
     use model::policy::{BalancerSku, PoolKind};
     use model::world::Fact;
@@ -528,28 +528,15 @@ mod tests {
             let mut world = world();
             let any = || BTreeSet::from([Arc::from("*")]);
             let theirs = |n: u16| SecurityRule {
-                name: format!("theirs-{n}").into(),
-                access: model::azure::Access::Allow,
                 direction: "Outbound".into(),
-                priority: 100 + n,
-                protocol: "Tcp".into(),
                 sources: any(),
-                source_ports: any(),
                 destinations: (0..prefixes)
                     .map(|n| Arc::from(Ipv4Addr::from(n).to_string()))
                     .collect(),
                 ports: any(),
-                rest: model::azure::Rest::default(),
+                ..fixture::security_rule(&format!("theirs-{n}"), 100 + n, "*")
             };
-            let group = SecurityGroup {
-                id: policy().security_group_id(),
-                etag: None,
-                location: "eastus".into(),
-                tags: None,
-                rules: (0..rules).map(theirs).collect(),
-                provisioning: model::azure::Provisioning::Succeeded,
-                rest: model::azure::Rest::default(),
-            };
+            let group = fixture::security_group((0..rules).map(theirs).collect());
             world.azure.security_group = Fact::Known(Some(Arc::new(group)));
             refused(&world, &policy())
         };

@@ -411,12 +411,9 @@ mod tests {
     #[test]
     fn who_only_nodes_can_serve_stays_and_says_why() {
         let reported = |addresses: &[&str], waits| ServiceReport {
-            name: fixture::service(&[]).name,
-            balancer: None,
             addresses: addresses.iter().map(|address| Arc::from(*address)).collect(),
-            state: State::Programmed,
             waits,
-            findings: Vec::new(),
+            ..fixture::service_report(State::Programmed)
         };
         let here = Arc::new(reported(&["20.0.0.9"], vec![Wait::Status]));
         let there = Arc::new(reported(&["20.0.0.1"], Vec::new()));

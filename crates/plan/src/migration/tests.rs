@@ -5,7 +5,6 @@ use super::view::Views;
 use super::{Course, Sides, course};
 use crate::ask::hold;
 use crate::own::pod_names;
-use model::gateway::{DefaultService, Direction, GatewayService};
 use model::kubernetes::{
     Backends, Deletion, Endpoint, EndpointSlice, GATEWAY_FINALIZER, Ingress, LoadBalancerType,
     Move, MoveStage, Readiness, SERVICE_FINALIZER, Service, Target, Wish,
@@ -118,17 +117,9 @@ fn only_nodes_serve_who_has_nothing_but_endpoints_outside_of_the_cluster() {
     let pod = |readiness| endpoint(Some("vmss000000"), Target::Own, readiness);
     let theirs = || endpoint(Some("vmss000000"), Target::Foreign, ready);
     let mut set = |sides: &Sides, endpoints: Vec<Endpoint>| {
-        let name = ServiceName::new("default", "web-1");
-        let slice = EndpointSlice {
-            name: name.clone(),
-            revision: "1".into(),
-            owner: None,
-            service: Some(ServiceName::new("default", "web")),
-            ports: Vec::new(),
-            endpoints,
-            unready: Vec::new(),
-        };
-        world.kubernetes.slices.insert(name, Arc::new(slice));
+        let service = Some(ServiceName::new("default", "web"));
+        let slice = EndpointSlice { service, ..fixture::slice("web-1", endpoints) };
+        world.kubernetes.slices.insert(slice.name.clone(), Arc::new(slice));
         Stages::of(&world, sides).all[&uid].outside
     };
     assert!(set(&sides, vec![out(ready)]) && set(&sides, vec![out(not)]));
@@ -230,13 +221,7 @@ fn an_address_that_no_list_shows_is_not_one_over_nodes() {
     world.azure.balancers = Fact::Known(BTreeMap::new());
     world.azure.public_ips.insert(group.clone(), Fact::Known(BTreeMap::new()));
     let name = pod_names::of_service(&uid);
-    let entry = GatewayService {
-        name: Arc::clone(&name),
-        direction: Direction::Inbound,
-        default: DefaultService::No,
-        pools: BTreeSet::new(),
-        nat_gateway: None,
-    };
+    let entry = fixture::gateway_service(&name);
     world.azure.gateway_services = Fact::Known([(name, Arc::new(entry))].into_iter().collect());
     world.kubernetes.services.insert(uid.clone(), Arc::new(service));
     let stage = |world: &World| Stages::of(world, &sides).all[&uid].stage;

@@ -1,5 +1,5 @@
 use super::{Own, UID, Whose, borne, tags};
-use model::azure::{PrivateLinkService, Provisioning, PublicIp, Rest, Tags};
+use model::azure::{PrivateLinkService, PublicIp, Tags};
 use model::{Group, Policy, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,19 +31,9 @@ fn link(
     let balancer = policy.balancer_id("kubernetes-internal");
     PrivateLinkService {
         id: policy.network_id(&Group::new(group), "privateLinkServices", "named"),
-        etag: None,
-        location: "eastus".into(),
-        edge_zone: None,
         tags: Some(tags(pairs)),
         frontends: vec![balancer.child("frontendIPConfigurations", frontend)],
-        addresses: Vec::new(),
-        proxy_protocol: None,
-        fqdns: Vec::new(),
-        visibility: Vec::new(),
-        auto_approval: Vec::new(),
-        connections: Vec::new(),
-        provisioning: Provisioning::Succeeded,
-        rest: Rest::default(),
+        ..fixture::private_link("named")
     }
 }
 
@@ -289,16 +279,9 @@ mod layouts {
     fn a_nat_gateway_that_a_service_of_others_leads_to_stops_nothing() {
         let policy = fixture::policy();
         let nat = NatGateway {
-            id: policy.network_id(&policy.group, "natGateways", "way-out"),
-            etag: None,
-            location: "eastus".into(),
-            tags: None,
-            sku: Sku::StandardV2,
             gateway: Some(policy.gateway_id()),
             public_ips: vec![policy.public_ip_id(&policy.group, "way-out-pip")],
-            public_ips_v6: Vec::new(),
-            provisioning: Provisioning::Succeeded,
-            rest: Rest::default(),
+            ..fixture::nat_gateway("way-out")
         };
         let user = Some(nat.id.clone());
         let ip = fixture::public_ip("way-out-pip", None);
@@ -310,11 +293,10 @@ mod layouts {
         world.azure.nat_gateways = Fact::Known([(nat.id.clone(), Arc::new(nat))].into());
         for (default, found) in [(DefaultService::No, &[RULE][..]), (DefaultService::Yes, &[])] {
             let row = GatewayService {
-                name: "way-out".into(),
                 direction: Direction::Outbound,
                 default,
-                pools: BTreeSet::new(),
                 nat_gateway: way.clone(),
+                ..fixture::gateway_service("way-out")
             };
             let rows = [(Arc::clone(&row.name), Arc::new(row))].into();
             world.azure.gateway_services = Fact::Known(rows);

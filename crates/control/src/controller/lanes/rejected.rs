@@ -212,11 +212,10 @@ mod tests {
     use super::*;
     use crate::Options;
     use fixture::policy;
-    use model::ServiceName;
     use model::gateway::{LocationsUpdate, UpdateAction};
     use model::obstacle::ObstacleKind;
     use model::plan::Change;
-    use model::report::{Report, ServiceReport};
+    use model::report::Report;
     use plan::own::pod_names;
 
     /// Other resources are written for it all the while.
@@ -257,14 +256,7 @@ mod tests {
         };
         let trouble = Trouble::after(None, failure, &causes, 0);
         controller.lanes.strikes.insert(uid.clone(), Strike { target: target.clone(), trouble });
-        let service = ServiceReport {
-            name: ServiceName::new("default", "web"),
-            balancer: None,
-            addresses: Vec::new(),
-            state: State::Programmed,
-            waits: Vec::new(),
-            findings: Vec::new(),
-        };
+        let service = fixture::service_report(State::Programmed);
         let services = [(uid, Arc::new(service))].into();
         controller.planning.report = Report { services, ..Report::default() };
         let (action, locations) = (UpdateAction::PartialUpdate, Vec::new());

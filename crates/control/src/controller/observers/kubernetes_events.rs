@@ -305,14 +305,8 @@ mod tests {
         let reading = Wait::Reading(Need::Balancers);
         let waits = [(Wait::Status, 1_000), (reading, 60_000), (Wait::Status, 61_000)];
         for (wait, now_ms) in waits {
-            let report = ServiceReport {
-                name: ServiceName::new("default", "web"),
-                balancer: None,
-                addresses: Vec::new(),
-                state: State::Waiting,
-                waits: vec![wait],
-                findings: Vec::new(),
-            };
+            let waits = vec![wait];
+            let report = ServiceReport { waits, ..fixture::service_report(State::Waiting) };
             let services = [(uid.clone(), Arc::new(report))].into();
             controller.planning.report = Report { services, ..Report::default() };
             controller.say_changes(now_ms);
@@ -325,14 +319,8 @@ mod tests {
         let mut controller = Controller::new(policy(), Options::default());
         let mut told = 0;
         for n in [1, 2, 1] {
-            let report = ServiceReport {
-                name: ServiceName::new("default", "web"),
-                balancer: None,
-                addresses: Vec::new(),
-                state: State::Refused,
-                waits: Vec::new(),
-                findings: vec![finding("InvalidTag", Severity::Refusal, n)],
-            };
+            let findings = vec![finding("InvalidTag", Severity::Refusal, n)];
+            let report = ServiceReport { findings, ..fixture::service_report(State::Refused) };
             let services = [(ServiceUid::new("uid"), Arc::new(report))].into();
             controller.planning.report = Report { services, ..Report::default() };
             controller.say_changes(0);
@@ -350,11 +338,8 @@ mod tests {
         let notes = (0..3).map(|n| finding("MalformedTag", Severity::Note, n));
         let report = ServiceReport {
             name: ServiceName::new("evil", "web"),
-            balancer: None,
-            addresses: Vec::new(),
-            state: State::Refused,
-            waits: Vec::new(),
             findings: refusals.chain(notes).collect(),
+            ..fixture::service_report(State::Refused)
         };
         let services = [(ServiceUid::new("uid"), Arc::new(report))].into();
         controller.planning.report = Report { services, ..Report::default() };

@@ -221,9 +221,7 @@ mod tests {
     use crate::reads::read::Read;
     use crate::sample::{policy, service};
     use crate::{Controller, Event, Leadership, Options};
-    use model::azure::{
-        ConnectionState, PrivateEndpointConnection, PrivateLinkService, Provisioning, Rest,
-    };
+    use model::azure::{ConnectionState, PrivateEndpointConnection, PrivateLinkService};
     use model::kubernetes::{LoadBalancerType, Service, Wish};
     use model::world::{Fact as Known, Kind, Need};
     use model::{Policy, ServiceUid};
@@ -292,27 +290,16 @@ mod tests {
 
     /// One private endpoint is connected to the Private Link Service of this Service.
     fn link(policy: &Policy, uid: &ServiceUid) -> PrivateLinkService {
-        let id = policy.network_id(&policy.private_link_group, "privateLinkServices", "pls");
+        let link = fixture::private_link("pls");
         let balancer = policy.balancer_id("kubernetes-internal");
-        let connection = id.child("privateEndpointConnections", "c");
+        let connection = link.id.child("privateEndpointConnections", "c");
         PrivateLinkService {
             frontends: vec![balancer.child("frontendIPConfigurations", &uid.base_name())],
             connections: vec![PrivateEndpointConnection {
                 id: connection,
                 state: ConnectionState::Connected,
             }],
-            id,
-            etag: None,
-            location: policy.location.clone(),
-            edge_zone: None,
-            tags: None,
-            addresses: Vec::new(),
-            proxy_protocol: None,
-            fqdns: Vec::new(),
-            visibility: Vec::new(),
-            auto_approval: Vec::new(),
-            provisioning: Provisioning::Succeeded,
-            rest: Rest::default(),
+            ..link
         }
     }
 

@@ -54,9 +54,7 @@ fn add(world: &mut World, report: &mut Report, name: &str, at: (&str, &[&str]), 
         name: ServiceName::new("d", name),
         balancer: Some(Arc::from(balancer)),
         addresses: addresses.iter().map(|address| Arc::from(*address)).collect(),
-        state: State::Programmed,
-        waits: Vec::new(),
-        findings: Vec::new(),
+        ..fixture::service_report(State::Programmed)
     };
     report.services.insert(ServiceUid::new(name), Arc::new(own));
 }

@@ -2,13 +2,11 @@
 
 use crate::causes::{Explanation, Wire, explain};
 use crate::forecast::settle;
-use model::azure::{
-    Allocation, PrivateLinkPolicy, Provisioning, PublicIp, Rest, SecurityGroup, Sku, Subnet, WayOut,
-};
-use model::kubernetes::{Membership, Node, NodeRole, Service, ServicePort, TargetPort};
+use model::azure::{PublicIp, Subnet, WayOut};
+use model::kubernetes::{Node, Service, ServicePort, TargetPort};
 use model::policy::OutboundSnat;
 use model::world::{Fact, Kind, VirtualMachine};
-use model::{Etag, Family, Group, NodeName, Policy, Protocol, ResourceId, World};
+use model::{Family, Group, NodeName, Policy, Protocol, ResourceId, World};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,18 +49,13 @@ fn node(set: &str, n: u8) -> Node {
     let scale_sets = "azure:///subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/\
                       virtualMachineScaleSets";
     let (third, last) = (set.len(), n);
+    let addresses = vec![
+        format!("10.0.{third}.{last}").parse().unwrap(),
+        format!("fd00::{third}:{last}").parse().unwrap(),
+    ];
     Node {
-        name: NodeName::new(format!("{set}-{n}")),
-        revision: "1".into(),
-        addresses: vec![
-            format!("10.0.{third}.{last}").parse().unwrap(),
-            format!("fd00::{third}:{last}").parse().unwrap(),
-        ],
-        ranges: Vec::new(),
         provider_id: Some(Arc::from(format!("{scale_sets}/{set}/virtualMachines/{n}"))),
-        labels: Arc::default(),
-        membership: Membership::Member,
-        role: NodeRole::Worker,
+        ..fixture::node(&format!("{set}-{n}"), addresses)
     }
 }
 
@@ -78,7 +71,6 @@ pub(super) fn node_world(service: &Service) -> World {
     world.kubernetes.services.insert(service.uid.clone(), Arc::new(service.clone()));
     add_node(&mut world, "vmss1", 4);
     add_node(&mut world, "vmss1", 5);
-    let policy = policy();
     let azure = &mut world.azure;
     azure.balancers = Fact::Known(BTreeMap::new());
     for group in ["rg", "other"] {
@@ -86,27 +78,14 @@ pub(super) fn node_world(service: &Service) -> World {
         azure.private_links.insert(Group::new(group), Fact::Known(BTreeMap::new()));
     }
     azure.zones = Fact::Known(vec!["1".into(), "2".into()]);
-    azure.security_group = Fact::Known(Some(Arc::new(SecurityGroup {
-        id: policy.security_group_id(),
-        etag: Some(Etag::new("1")),
-        location: "eastus".into(),
-        tags: None,
-        rules: Vec::new(),
-        provisioning: Provisioning::Succeeded,
-        rest: Rest::default(),
-    })));
+    azure.security_group = Fact::Known(Some(Arc::new(fixture::security_group(Vec::new()))));
     for name in ["nodes", "apps"] {
-        let id = policy.subnet_id(name);
         let subnet = Subnet {
-            id: id.clone(),
-            etag: None,
             prefixes: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/16".parse().unwrap()],
-            private_link: PrivateLinkPolicy::Enabled,
             way_out: WayOut::Possible,
-            provisioning: Provisioning::Succeeded,
-            rest: Rest::default(),
+            ..fixture::subnet(name, "10.0.0.0/8")
         };
-        azure.subnets.insert(id, Fact::Known(Some(Arc::new(subnet))));
+        azure.subnets.insert(subnet.id.clone(), Fact::Known(Some(Arc::new(subnet))));
     }
     azure.scale_sets = Fact::Known(BTreeMap::new());
     azure.network_interfaces = Fact::Known(BTreeMap::new());
@@ -120,32 +99,14 @@ pub(super) fn node_world(service: &Service) -> World {
 /// A public IP that somebody brought.
 pub(super) fn bring(world: &mut World, name: &str, family: Family) {
     let group = Group::new("rg");
-    let id = policy().public_ip_id(&group, name);
     let address = match family {
         Family::V4 => "20.1.2.3",
         Family::V6 => "2603:1030::5",
     };
-    let ip = PublicIp {
-        id: id.clone(),
-        etag: Some(Etag::new("1")),
-        location: "eastus".into(),
-        edge_zone: None,
-        tags: None,
-        sku: Sku::Standard,
-        zones: Vec::new(),
-        family,
-        allocation: Allocation::Static,
-        address: Some(address.parse().unwrap()),
-        ip_tags: BTreeMap::new(),
-        dns_label: None,
-        fqdn: None,
-        prefix: None,
-        user: None,
-        provisioning: Provisioning::Succeeded,
-        rest: Rest::default(),
-    };
+    let ip = fixture::public_ip(name, Some(address.parse().unwrap()));
+    let ip = PublicIp { tags: None, family, ..ip };
     let facts = world.azure.public_ips.get_mut(&group).and_then(Fact::known_mut);
-    facts.unwrap().insert(id, Arc::new(ip));
+    facts.unwrap().insert(ip.id.clone(), Arc::new(ip));
 }
 
 /// Standalone VMs in place of the nodes.

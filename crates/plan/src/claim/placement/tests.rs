@@ -8,8 +8,7 @@ use explain::forecast::forecast;
 use fixture::{load_balancer_config as config, uid};
 use model::azure::{AdminState, ForeignCollection, ForeignRule, LoadBalancer, Rule};
 use model::kubernetes::{
-    Endpoint, EndpointSlice, Membership, Node, NodeRole, Readiness, SERVICE_FINALIZER, Service,
-    TrafficPolicy, Wish,
+    Endpoint, EndpointSlice, Node, Readiness, SERVICE_FINALIZER, Service, TrafficPolicy, Wish,
 };
 use model::plan::{Action, Resource};
 use model::policy::{
@@ -52,21 +51,16 @@ fn local(n: u8) -> Service {
 }
 
 fn add_node(world: &mut World, set: &str, n: u8, labels: &[(&str, &str)]) {
-    let name = NodeName::new(format!("{set}-{n}"));
     let third = set.bytes().last().unwrap_or(0);
     let machine = format!("virtualMachineScaleSets/{set}/virtualMachines/{n}");
     let id = format!("/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/{machine}");
+    let address = format!("10.0.{third}.{n}").parse().expect("an address");
     let node = Node {
-        name: name.clone(),
-        revision: "1".into(),
-        addresses: vec![format!("10.0.{third}.{n}").parse().expect("an address")],
-        ranges: Vec::new(),
         provider_id: Some(format!("azure://{id}").into()),
         labels: Arc::new(labels.iter().map(|(k, v)| (Arc::from(*k), Arc::from(*v))).collect()),
-        membership: Membership::Member,
-        role: NodeRole::Worker,
+        ..fixture::node(&format!("{set}-{n}"), vec![address])
     };
-    world.kubernetes.nodes.insert(name, Arc::new(node));
+    world.kubernetes.nodes.insert(node.name.clone(), Arc::new(node));
 }
 
 /// Everything has been read; two nodes in each of two sets.
@@ -167,24 +161,18 @@ fn pool(world: &World, name: &str, pool: &str) -> Vec<String> {
 }
 
 fn slice(world: &mut World, n: u8, node: &str) {
-    let name = ServiceName::new("default", format!("web-{n}-{node}"));
     let endpoint = Endpoint {
-        address: "10.244.0.1".parse().expect("an address"),
-        node: Some(NodeName::new(node)),
         readiness: Readiness::NotReady,
         // kube-proxy leads there, whatever Pod it names.
         target: model::kubernetes::Target::Foreign,
+        ..fixture::endpoint("10.244.0.1".parse().expect("an address"), node)
     };
     let slice = EndpointSlice {
-        name: name.clone(),
-        revision: "1".into(),
         owner: Some(uid(n)),
         service: Some(ServiceName::new("default", format!("web-{n}"))),
-        ports: Vec::new(),
-        endpoints: vec![endpoint],
-        unready: Vec::new(),
+        ..fixture::slice(&format!("web-{n}-{node}"), vec![endpoint])
     };
-    world.kubernetes.slices.insert(name, Arc::new(slice));
+    world.kubernetes.slices.insert(slice.name.clone(), Arc::new(slice));
 }
 
 #[test]

@@ -651,14 +651,11 @@ fn what_others_list_in_the_table_stays() {
 /// Azure may know types of services that did not exist when this was written.
 #[test]
 fn a_service_of_a_type_that_is_not_known_keeps_its_row_and_its_addresses() {
-    use model::gateway::{DefaultService, Direction, GatewayService};
+    use model::gateway::{Direction, GatewayService};
     let mut stage = Stage::serving(&[]);
     let row = |name: &Arc<str>| GatewayService {
-        name: Arc::clone(name),
         direction: Direction::Unknown,
-        default: DefaultService::No,
-        pools: BTreeSet::new(),
-        nat_gateway: None,
+        ..fixture::gateway_service(name)
     };
     let names: [Arc<str>; 2] = ["corp".into(), uid(2).as_str().into()];
     let rows = stage.world.azure.gateway_services.known_mut().expect("known");
@@ -1010,11 +1007,10 @@ fn a_nat_gateway_that_a_service_of_others_leads_to_is_not_taken() {
         let all = stage.world.azure.nat_gateways.known_mut().expect("known");
         all.insert(id.clone(), Arc::new(shared));
         let row = GatewayService {
-            name: name.into(),
             direction: Direction::Outbound,
             default: DefaultService::Yes,
-            pools: BTreeSet::new(),
             nat_gateway: Some(id),
+            ..fixture::gateway_service(name)
         };
         let rows = stage.world.azure.gateway_services.known_mut().expect("known");
         rows.insert(name.into(), Arc::new(row.clone()));

@@ -9,15 +9,15 @@ use model::gateway::{
     ServicesUpdate, UpdateAction,
 };
 use model::kubernetes::{
-    Custody, Deletion, Endpoint, EndpointSlice, Gate, GateReason, GatedPod, Membership, Node,
-    NodeRole, Others, Pod, PodPhase, Readiness, Service, ServicePort, TargetPort, Wish,
+    Custody, Deletion, EndpointSlice, Gate, GateReason, GatedPod, Node, Others, Pod, PodPhase,
+    Readiness, Service, ServicePort, TargetPort, Wish,
 };
 use model::plan::{
     Action, Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object, Resource,
 };
 use model::report::Wait;
 use model::world::{Fact, InFlight, Kind, Labels};
-use model::{Family, NodeName, Plan, Policy, Protocol, Report, ResourceId, ServiceName, World};
+use model::{Family, Plan, Policy, Protocol, Report, ResourceId, ServiceName, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -121,11 +121,10 @@ impl Stage {
         world.azure.gateway_locations = Fact::Known(Arc::new(Locations::new()));
         let nat_gateway = Some(policy.network_id(&policy.group, "natGateways", "default-natgw"));
         let default = GatewayService {
-            name: "default-natgw".into(),
             direction: Direction::Outbound,
             default: DefaultService::Yes,
-            pools: BTreeSet::new(),
             nat_gateway,
+            ..fixture::gateway_service("default-natgw")
         };
         let services = BTreeMap::from([(Arc::from("default-natgw"), Arc::new(default))]);
         world.azure.gateway_services = Fact::Known(services);
@@ -175,18 +174,9 @@ impl Stage {
     }
 
     pub fn node(&mut self, n: u8, addresses: Vec<IpAddr>) {
-        let name = NodeName::new(format!("node-{n}"));
-        let node = Node {
-            name: name.clone(),
-            revision: self.revise(),
-            addresses,
-            ranges: Vec::new(),
-            provider_id: None,
-            labels: Arc::default(),
-            membership: Membership::Member,
-            role: NodeRole::Worker,
-        };
-        self.world.kubernetes.nodes.insert(name, Arc::new(node));
+        let node = fixture::node(&format!("node-{n}"), addresses);
+        let node = Node { revision: self.revise(), ..node };
+        self.world.kubernetes.nodes.insert(node.name.clone(), Arc::new(node));
     }
 
     pub fn put(&mut self, mut service: Service) {
@@ -207,23 +197,14 @@ impl Stage {
 
     /// A slice of a Service: addresses and the nodes they are on.
     pub fn slice(&mut self, name: &str, owner: u8, endpoints: &[(u8, u8)]) {
-        let endpoint = |(pod, node): &(u8, u8)| Endpoint {
-            address: pod_ip(*pod),
-            node: Some(NodeName::new(format!("node-{node}"))),
-            readiness: Readiness::Ready,
-            target: model::kubernetes::Target::Own,
-        };
-        let name = ServiceName::new("default", name);
+        let endpoint =
+            |(pod, node): &(u8, u8)| fixture::endpoint(pod_ip(*pod), &format!("node-{node}"));
         let slice = EndpointSlice {
-            name: name.clone(),
             revision: self.revise(),
             owner: Some(uid(owner)),
-            service: None,
-            ports: Vec::new(),
-            endpoints: endpoints.iter().map(endpoint).collect(),
-            unready: Vec::new(),
+            ..fixture::slice(name, endpoints.iter().map(endpoint).collect())
         };
-        self.world.kubernetes.slices.insert(name, Arc::new(slice));
+        self.world.kubernetes.slices.insert(slice.name.clone(), Arc::new(slice));
     }
 
     /// Changes a slice of the namespace `default`.

@@ -50,14 +50,8 @@ fn pool() -> ResourceId {
 
 fn node(n: u8) -> Node {
     Node {
-        name: NodeName::new(format!("vmss{n:06}")),
-        revision: "1".into(),
-        addresses: vec![[10, 0, 0, n].into()],
-        ranges: Vec::new(),
         provider_id: Some(format!("azure://{}", vm(n)).into()),
-        labels: Arc::default(),
-        membership: Membership::Member,
-        role: NodeRole::Worker,
+        ..fixture::node(&format!("vmss{n:06}"), vec![[10, 0, 0, n].into()])
     }
 }
 

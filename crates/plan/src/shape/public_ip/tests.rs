@@ -63,14 +63,9 @@ fn a_service_is_claimed_again_before_a_public_ip_is_made() {
 #[test]
 fn a_public_ip_that_failed_is_mended_although_its_service_is_set_aside() {
     let mut world = settled(world(vec![public(1), public(2)]));
-    let hold = Hold {
-        target: policy().balancer_id("kubernetes"),
-        reason: "refused with other Services in it".into(),
-        code: "InvalidRequestFormat".into(),
-        until_ms: None,
-        attempt: 0,
-    };
-    world.holds.insert(uid(1), hold);
+    let target = policy().balancer_id("kubernetes");
+    let hold = fixture::hold(target, "InvalidRequestFormat");
+    world.holds.insert(uid(1), Hold { until_ms: None, attempt: 0, ..hold });
     assert_eq!(changes(&world), Vec::new());
     edit(&mut world, 1, |ip| ip.provisioning = Provisioning::Failed);
     let changes = changes(&world);

@@ -467,14 +467,8 @@ fn rules_to_node_ports_of_a_refused_service_follow_the_nodes() {
 #[test]
 fn rules_of_a_service_that_azure_refuses_are_left_alone() {
     let mut world = refused_beside(&[4, 5]);
-    let hold = Hold {
-        target: policy().security_group_id(),
-        reason: "refused".into(),
-        code: "Refused".into(),
-        until_ms: None,
-        attempt: 1,
-    };
-    world.holds.insert(uid(1), hold);
+    let hold = fixture::hold(policy().security_group_id(), "Refused");
+    world.holds.insert(uid(1), Hold { until_ms: None, ..hold });
     let (world, _) = settle(world, &fixture::policy());
     assert_eq!(led_to(&world), ["10.224.0.4"]);
 }

@@ -105,15 +105,13 @@ fn a_note_stands_beside_true() {
 fn obstructed(world: &World, code: &str, message: &str, attempt: u32) -> Vec<ConditionEdit> {
     let (mut plan, report) = plan(world, &policy());
     let obstacle = Obstacle {
-        about: Subject::Cluster,
         services: [service(&[]).uid].into(),
-        kind: ObstacleKind::Rejected,
         operation: "PUT networkSecurityGroups/nsg".into(),
         code: code.into(),
         message: message.into(),
         attempt,
-        since_ms: 0,
         next_ms: Some(u64::from(attempt)),
+        ..fixture::obstacle(Subject::Cluster, ObstacleKind::Rejected)
     };
     crate::note_obstacles(&mut plan, &report, world, &policy(), [&obstacle]);
     assert_eq!(plan_check::check(world, &policy(), &plan), []);
@@ -204,15 +202,10 @@ fn a_message_is_as_long_as_the_api_server_takes() {
 fn unread(world: &World, need: Need) -> Vec<(Truth, String, String)> {
     let (mut plan, report) = plan(world, &policy());
     let obstacle = Obstacle {
-        about: Subject::Read(need.clone()),
-        services: [].into(),
-        kind: ObstacleKind::Unreadable,
         operation: need.operation().into(),
         code: "Code".into(),
         message: "no".into(),
-        attempt: 1,
-        since_ms: 0,
-        next_ms: None,
+        ..fixture::obstacle(Subject::Read(need), ObstacleKind::Unreadable)
     };
     crate::note_obstacles(&mut plan, &report, world, &policy(), [&obstacle]);
     assert_eq!(plan_check::check(world, &policy(), &plan), []);

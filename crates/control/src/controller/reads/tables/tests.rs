@@ -3,11 +3,9 @@ use crate::reads::read::{Coming, LeftOut};
 use crate::sample::{policy, service};
 use crate::{CallId, Controller, Effect, Event, KubernetesAnswer, Leadership, Options};
 use arm::exchange::{Answer, Method, Reply, Request, Target, TransportFault};
-use model::kubernetes::{
-    Custody, Endpoint, EndpointSlice, Membership, Node, NodeRole, Readiness, Service,
-};
+use model::ServiceUid;
+use model::kubernetes::{Custody, EndpointSlice, Service};
 use model::world::Kind;
-use model::{NodeName, ServiceName, ServiceUid};
 use observe::KubernetesFact as Fact;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,20 +15,11 @@ use std::sync::Arc;
 const UID: &str = "00000001-1111-4222-8333-0123456789ab";
 
 fn slice(revision: &str, pods: &[u8]) -> Fact {
-    let endpoint = |pod: &u8| Endpoint {
-        address: IpAddr::from([10, 244, 0, *pod]),
-        node: Some(NodeName::new("node")),
-        readiness: Readiness::Ready,
-        target: model::kubernetes::Target::Own,
-    };
+    let endpoint = |pod: &u8| fixture::endpoint(IpAddr::from([10, 244, 0, *pod]), "node");
     Fact::Slice(EndpointSlice {
-        name: ServiceName::new("default", "web-1"),
         revision: revision.into(),
         owner: Some(ServiceUid::new(UID)),
-        service: None,
-        ports: Vec::new(),
-        endpoints: pods.iter().map(endpoint).collect(),
-        unready: Vec::new(),
+        ..fixture::slice("web-1", pods.iter().map(endpoint).collect())
     })
 }
 
@@ -38,16 +27,7 @@ fn cluster() -> Vec<Fact> {
     let kinds = Kind::CONTAINER;
     let mut facts: Vec<Fact> = kinds.iter().map(|kind| Fact::ListBegin(*kind)).collect();
     facts.push(Fact::Service(Box::new(service(None))));
-    facts.push(Fact::Node(Node {
-        name: NodeName::new("node"),
-        revision: "1".into(),
-        addresses: vec![IpAddr::from([10, 224, 0, 1])],
-        ranges: Vec::new(),
-        provider_id: None,
-        labels: Arc::default(),
-        membership: Membership::Member,
-        role: NodeRole::Worker,
-    }));
+    facts.push(Fact::Node(fixture::node("node", vec![IpAddr::from([10, 224, 0, 1])])));
     facts.push(slice("1", &[1]));
     facts.extend(kinds.iter().map(|kind| Fact::ListEnd(*kind, None)));
     facts
