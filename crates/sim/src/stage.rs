@@ -276,6 +276,21 @@ impl Stage {
         }
     }
 
+    /// One process in fair weather, beside Azure whose operations take so long.
+    #[cfg(test)]
+    pub(crate) fn plain(layout: crate::scene::Layout, operation_ms: u64) -> Self {
+        let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms };
+        Self::new(Scene::plain(layout, 3, 7), pace, Weather::Fair, 1)
+    }
+
+    /// A new object, which is noticed at once.
+    #[cfg(test)]
+    pub(crate) fn create(&mut self, object: serde_json::Value) -> serde_json::Value {
+        let made = self.kubernetes.create(object, self.now_ms).expect("a new object");
+        self.follow();
+        serde_json::Value::clone(&made)
+    }
+
     /// Something reaches a process, unless that life of it is over.
     fn reach(&mut self, happening: Happening) {
         let (number, epoch) = match &happening {

@@ -292,17 +292,13 @@ impl Stage {
 mod tests {
     use super::*;
     use crate::actor::neighbour::edit;
-    use crate::scene::{Layout, Scene, objects};
-    use crate::swarm::Pace;
+    use crate::scene::{Layout, objects};
     use serde_json::json;
 
     fn settled(layout: Layout) -> Stage {
-        let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 1_500 };
-        let mut stage = Stage::new(Scene::plain(layout, 3, 7), pace, Weather::Fair, 1);
+        let mut stage = Stage::plain(layout, 1_500);
         stage.kill(0, "another life");
-        let now_ms = stage.now_ms;
-        stage.kubernetes.create(objects::service("default", 0), now_ms).expect("a new Service");
-        stage.follow();
+        stage.create(objects::service("default", 0));
         assert!(stage.settle(3_600_000));
         stage
     }

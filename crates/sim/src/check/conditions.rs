@@ -3,7 +3,7 @@
 //! on a Service that is not programmed takes from that time for how long it has not been.
 
 use super::api::PROGRAMMED;
-use super::form::seconds;
+use super::form::{conditions, seconds};
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use control::KubernetesCall;
@@ -55,11 +55,6 @@ impl Stage {
     }
 }
 
-/// The conditions of an object's status.
-fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
-    object["status"]["conditions"].as_array().into_iter().flatten()
-}
-
 /// What is wrong with the form of a condition.
 fn malformed(condition: &Value) -> Option<&'static str> {
     let text = |key: &str| condition[key].as_str().unwrap_or("");
@@ -87,10 +82,7 @@ fn is_reason(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::happening::Rightful;
-    use crate::scene::{Layout, Scene, objects};
-    use crate::swarm::Pace;
-    use crate::weather::Weather;
+    use crate::scene::{Layout, objects};
     use kube_emulator::{ObjectRef, Part, Patch};
     use serde_json::json;
 
@@ -116,10 +108,8 @@ mod tests {
 
     #[test]
     fn the_time_of_a_condition_is_that_of_its_last_turn() {
-        let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 20_000 };
-        let mut stage = Stage::new(Scene::plain(Layout::Single, 3, 7), pace, Weather::Fair, 1);
-        let now_ms = stage.now_ms;
-        stage.kubernetes.create(objects::service("default", 0), now_ms).expect("a new Service");
+        let mut stage = Stage::plain(Layout::Single, 20_000);
+        stage.create(objects::service("default", 0));
         let condition = |status: &str, time: &str| {
             json!({"type": PROGRAMMED, "status": status, "reason": "Programmed",
                 "message": "It is.", "lastTransitionTime": time})
@@ -128,24 +118,11 @@ mod tests {
         let held = json!({"status": {"conditions": [condition("True", then)]}});
         let object = ObjectRef::new("services", "default", "web-0");
         let patch = Patch::Strategic(held);
-        let service = stage.kubernetes.patch(object, Part::Status, &patch, now_ms);
+        let service = stage.kubernetes.patch(object, Part::Status, &patch, stage.now_ms);
         let uid = service.expect("it is there")["metadata"]["uid"].clone();
         stage.now_ms += 60_000;
         let mut wrong = |status: &str, time: &str, services: u64| {
-            let (nodes, slices, rightful) = (0, 0, Rightful::Yes);
-            let (process, epoch, call, at_ms, leaves_ms, term) = (0, 0, 0, 0, 0, 0);
-            let sent = Sent {
-                process,
-                epoch,
-                call,
-                at_ms,
-                leaves_ms,
-                nodes,
-                services,
-                slices,
-                term,
-                rightful,
-            };
+            let sent = Sent { services, ..Sent::now(&stage) };
             let path = "/api/v1/namespaces/default/services/web-0/status".to_owned();
             let said = json!({"conditions": [condition(status, time)]});
             let body = json!({"metadata": {"uid": uid}, "status": said});

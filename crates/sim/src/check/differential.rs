@@ -1,7 +1,7 @@
 //! The differential: an end with faults against the end of the same inputs without, in a form in
 //! which two runs that come to the same are the same.
 
-use super::form::{drop_field, drop_tags_of_ours, is_in, parts};
+use super::form::{drop_field, drop_tags_of_ours, is_in, parts, text};
 use super::stripped::close;
 use crate::scene::machines::is_nic;
 use crate::scene::objects::{is_brought, is_theirs};
@@ -326,10 +326,6 @@ impl Stage {
         }
         words
     }
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or("")
 }
 
 /// Two texts from where they differ, shortened.

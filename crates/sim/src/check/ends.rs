@@ -2,7 +2,7 @@
 
 use super::api::PROGRAMMED;
 use super::azure::memberships;
-use super::form::{is_in, parts, told};
+use super::form::{is_in, parts, text, told};
 use super::stripped::close;
 use crate::actor::doubts::is_doubtful;
 use crate::scene::machines::is_nic;
@@ -174,8 +174,4 @@ impl Stage {
 /// The id of the load balancer that a pool is on.
 fn balancer_of(pool: &str) -> &str {
     pool.split("/backendaddresspools/").next().unwrap_or("")
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or("")
 }

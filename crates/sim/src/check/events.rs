@@ -3,7 +3,7 @@
 //! judged is what was sent.
 
 use super::api::has_finalizer;
-use super::form::told;
+use super::form::{text, told};
 use super::tenants::is_refused;
 use crate::scene::OTHER_CLASS;
 use crate::stage::{Rightful, Sent, Stage};
@@ -134,10 +134,6 @@ impl Stage {
     }
 }
 
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or("")
-}
-
 /// What is wrong with the form of an Event: the API server takes those alone that stand in the
 /// namespace of their object.
 fn malformed(request: &KubernetesCall) -> Option<&'static str> {
@@ -163,9 +159,7 @@ fn has_closed_port(service: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Layout, Scene, objects};
-    use crate::swarm::Pace;
-    use crate::weather::Weather;
+    use crate::scene::{Layout, objects};
     use serde_json::json;
 
     fn event(uid: &Value, name: &str, reason: &str) -> KubernetesCall {
@@ -179,27 +173,10 @@ mod tests {
 
     #[test]
     fn an_event_tells_what_is_so_of_the_service_that_it_names() {
-        let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 20_000 };
-        let mut stage = Stage::new(Scene::plain(Layout::Single, 3, 7), pace, Weather::Fair, 1);
-        let now_ms = stage.now_ms;
-        let web = stage.kubernetes.create(objects::service("default", 0), now_ms);
-        let uid = web.expect("a new Service")["metadata"]["uid"].clone();
-        stage.follow();
+        let mut stage = Stage::plain(Layout::Single, 20_000);
+        let uid = stage.create(objects::service("default", 0))["metadata"]["uid"].clone();
         let wrong = |stage: &mut Stage, posted: &KubernetesCall, services: u64| {
-            let (nodes, slices, rightful) = (0, 0, Rightful::Yes);
-            let (process, epoch, call, at_ms, leaves_ms, term) = (0, 0, 0, 0, 0, 0);
-            let sent = Sent {
-                process,
-                epoch,
-                call,
-                at_ms,
-                leaves_ms,
-                nodes,
-                services,
-                slices,
-                term,
-                rightful,
-            };
+            let sent = Sent { services, ..Sent::now(stage) };
             stage.check_event(&sent, posted);
             stage.breach.take().is_some()
         };
@@ -223,14 +200,11 @@ mod tests {
 
     #[test]
     fn a_refusal_is_told_by_an_event() {
-        let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 20_000 };
-        let mut stage = Stage::new(Scene::plain(Layout::Single, 3, 7), pace, Weather::Fair, 1);
+        let mut stage = Stage::plain(Layout::Single, 20_000);
         let mut web = objects::service("default", 0);
         let key = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
         web["metadata"]["annotations"][key] = json!("soon");
-        let now_ms = stage.now_ms;
-        stage.kubernetes.create(web, now_ms).expect("a new Service");
-        stage.follow();
+        stage.create(web);
         assert!(stage.settle(86_400_000));
         assert_eq!(stage.unwarned(), None);
         stage.ledger.told = Told::default();

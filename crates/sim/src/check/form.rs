@@ -17,6 +17,17 @@ const FILLED_IN: [&str; 9] = [
     "ipConfigurations",
 ];
 
+/// A value's text, which is empty where it is none.
+#[must_use]
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
+
+/// The conditions of an object's status.
+pub fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
+    object["status"]["conditions"].as_array().into_iter().flatten()
+}
+
 /// Elements of one collection of a resource, by name.
 #[must_use]
 pub fn parts<'a>(resource: &'a Value, collection: &str) -> BTreeMap<String, &'a Value> {

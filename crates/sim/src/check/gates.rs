@@ -3,7 +3,7 @@
 //! A gate that opens too early costs a rolling update Pods in rotation, and so does a gate that
 //! shuts while its Pod is in use.
 
-use super::form::seconds;
+use super::form::{conditions, seconds};
 use super::tables::entries;
 use super::tenants::is_refused;
 use crate::scene;
@@ -128,11 +128,6 @@ impl Stage {
                 && !is_refused(service)
         })
     }
-}
-
-/// The conditions of an object's status.
-fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
-    object["status"]["conditions"].as_array().into_iter().flatten()
 }
 
 fn addresses(pod: &Value) -> BTreeSet<&str> {

@@ -195,9 +195,7 @@ mod tests {
     use super::super::form::told;
     use super::*;
     use crate::happening::Rightful;
-    use crate::scene::{self, Scene, objects};
-    use crate::swarm::Pace;
-    use crate::weather::Weather;
+    use crate::scene::{self, objects};
     use azure_emulator::Request;
     use kube_emulator::ObjectRef;
     use serde_json::json;
@@ -233,11 +231,8 @@ mod tests {
 
     #[test]
     fn a_status_awaits_the_writes_that_were_sent_before_it() {
-        let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 20_000 };
-        let mut stage = Stage::new(Scene::plain(Layout::Single, 3, 7), pace, Weather::Fair, 1);
-        let now_ms = stage.now_ms;
-        stage.kubernetes.create(objects::service("default", 0), now_ms).expect("a new Service");
-        stage.follow();
+        let mut stage = Stage::plain(Layout::Single, 20_000);
+        stage.create(objects::service("default", 0));
         assert!(stage.settle(86_400_000));
         let web = stage.kubernetes.get(ObjectRef::new("services", "default", "web-0"));
         let web = web.expect("it is there");

@@ -53,19 +53,14 @@ impl Stage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Layout, Scene, objects};
-    use crate::swarm::Pace;
-    use crate::weather::Weather;
+    use crate::scene::{Layout, objects};
 
     const HOUR_MS: u64 = 3_600_000;
 
     #[test]
     fn at_rest_lists_are_read_once_in_an_interval() {
-        let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 1_500 };
-        let mut stage = Stage::new(Scene::plain(Layout::Single, 3, 7), pace, Weather::Fair, 1);
-        let now_ms = stage.now_ms;
-        stage.kubernetes.create(objects::service("default", 0), now_ms).expect("a new Service");
-        stage.follow();
+        let mut stage = Stage::plain(Layout::Single, 1_500);
+        stage.create(objects::service("default", 0));
         assert!(stage.settle(86_400_000));
         stage.begin_looks();
         let until_ms = stage.now_ms + HOUR_MS;

@@ -107,9 +107,7 @@ mod tests {
 
     fn ask(stage: &mut Stage) {
         stage.advance(stage.now_ms + HEARD_MS);
-        let now_ms = stage.now_ms;
-        stage.kubernetes.create(objects::service("default", 0), now_ms).expect("a new Service");
-        stage.follow();
+        stage.create(objects::service("default", 0));
         stage.advance(stage.now_ms + 120_000);
     }
 

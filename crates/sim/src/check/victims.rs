@@ -1,6 +1,6 @@
 //! S9: what Services have stays as it is, whatever another tenant claims of it.
 
-use super::form::{bare, destinations, is_in, parts, told};
+use super::form::{bare, destinations, is_in, parts, text, told};
 use super::tables::entries;
 use crate::actor::hostile::consents;
 use crate::config::without_cluster;
@@ -8,10 +8,6 @@ use crate::scene::{self, TENANT};
 use crate::stage::Stage;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or("")
-}
 
 impl Stage {
     /// S9: an address of another namespace's Service that the tenant has, and that this Service

@@ -262,9 +262,7 @@ fn what_a_service_had_that_vanished_under_a_running_controller_goes() {
     let mut lab = served((0..2).map(service));
     let base = base_of(&lab, "web-0001");
     // Somebody takes the finalizer off, and the Service is gone before anybody looks.
-    let edit = json!({"metadata": {"finalizers": null}});
-    patch(&mut lab, "services", "default", "web-0001", edit);
-    delete(&mut lab, "default", "web-0001");
+    vanish(&mut lab, "web-0001");
     assert!(lab.settle(DAY_MS));
     let ips = lab.azure.resources_of("Microsoft.Network/publicIPAddresses");
     assert!(!ips.iter().any(|ip| ip["name"].as_str().is_some_and(|name| name.contains(&base))));
@@ -280,9 +278,7 @@ fn what_is_being_made_for_a_service_that_vanishes_goes() {
     lab.pass(1_000);
     let base = base_of(&lab, "web-0001");
     assert!(lab.controller().writing().any(|(id, _)| id.name().contains(&base)));
-    let edit = json!({"metadata": {"finalizers": null}});
-    patch(&mut lab, "services", "default", "web-0001", edit);
-    delete(&mut lab, "default", "web-0001");
+    vanish(&mut lab, "web-0001");
     assert!(lab.settle(DAY_MS));
     let ips = lab.azure.resources_of("Microsoft.Network/publicIPAddresses");
     assert!(!ips.iter().any(|ip| ip["name"].as_str().is_some_and(|name| name.contains(&base))));
@@ -300,9 +296,7 @@ fn a_service_that_is_gone_is_forgotten_when_nothing_bears_its_names() {
     assert_eq!((names(&lab), written, noted(&lab)), (0, 0, Value::Null), "nothing bears them");
     // Another one's finalizer is taken off, and what it has stays as long as nothing is written.
     lab.pause("true");
-    let edit = json!({"metadata": {"finalizers": null}});
-    patch(&mut lab, "services", "default", "web-0000", edit);
-    delete(&mut lab, "default", "web-0000");
+    vanish(&mut lab, "web-0000");
     lab.pass(60 * 60_000);
     assert!(names(&lab) > 0);
     assert!(noted(&lab).as_str().is_some_and(|text| text.contains("default/web-0000")));
@@ -320,18 +314,14 @@ fn noted(lab: &sim::Laboratory) -> Value {
 
 #[test]
 fn what_a_service_had_that_vanished_goes_though_the_process_ends_first() {
-    let mut lab = laboratory(&json!({}));
-    (0..2).for_each(|n| create(&mut lab, service(n)));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served((0..2).map(service));
     let base = base_of(&lab, "web-0001");
     let bears = |lab: &sim::Laboratory| {
         let all = lab.azure.resources().into_iter();
         all.filter(|resource| resource.to_string().contains(&base)).count()
     };
     lab.pause("true");
-    let edit = json!({"metadata": {"finalizers": null}});
-    patch(&mut lab, "services", "default", "web-0001", edit);
-    delete(&mut lab, "default", "web-0001");
+    vanish(&mut lab, "web-0001");
     lab.pass(60_000);
     assert!(bears(&lab) > 0);
     assert!(noted(&lab).as_str().is_some_and(|text| text.contains(&base)), "{}", noted(&lab));
@@ -343,13 +333,9 @@ fn what_a_service_had_that_vanished_goes_though_the_process_ends_first() {
 /// A process whose watch lags would take a Service for gone that has the name of one that is.
 #[test]
 fn nothing_is_made_for_a_service_while_its_name_is_noted_as_gone() {
-    let mut lab = laboratory(&json!({}));
-    (0..2).for_each(|n| create(&mut lab, service(n)));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served((0..2).map(service));
     lab.pause("true");
-    let edit = json!({"metadata": {"finalizers": null}});
-    patch(&mut lab, "services", "default", "web-0001", edit);
-    delete(&mut lab, "default", "web-0001");
+    vanish(&mut lab, "web-0001");
     lab.pass(60_000);
     let has = |lab: &sim::Laboratory| noted(lab).to_string().contains("default/web-0001");
     assert!(has(&lab));
@@ -369,16 +355,12 @@ fn nothing_is_made_for_a_service_while_its_name_is_noted_as_gone() {
 /// is half taken away.
 #[test]
 fn what_a_service_had_that_vanished_stays_until_that_is_noted() {
-    let mut lab = laboratory(&json!({}));
-    (0..2).for_each(|n| create(&mut lab, service(n)));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served((0..2).map(service));
     let away = kube_emulator::Fault::next(kube_emulator::Failure::Unavailable);
     let away = away.on_kind("configmaps").on_method(kube_emulator::Method::Patch);
     lab.kubernetes.inject(away.times(12));
     lab.azure.clear_calls();
-    let edit = json!({"metadata": {"finalizers": null}});
-    patch(&mut lab, "services", "default", "web-0001", edit);
-    delete(&mut lab, "default", "web-0001");
+    vanish(&mut lab, "web-0001");
     let taken = |lab: &sim::Laboratory| {
         let balancers = writes_of(lab, "PUT", "loadBalancers");
         (balancers, writes_of(lab, "DELETE", "publicIPAddresses"))

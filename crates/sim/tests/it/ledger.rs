@@ -135,10 +135,8 @@ fn an_additional_address_that_no_status_told_is_closed_after_a_restart() {
     while !security_group(&lab).contains(more) {
         lab.pass(1);
     }
-    let stripped = json!({"metadata": {"finalizers": null}});
     lab.restart();
-    patch(&mut lab, "services", "default", "web-0000", stripped);
-    delete(&mut lab, "default", "web-0000");
+    vanish(&mut lab, "web-0000");
     lab.excuse("nothing-else", "", "its finalizer was taken off by hand");
     assert!(lab.settle(DAY_MS));
     assert!(!security_group(&lab).contains(more), "{}", security_group(&lab));
@@ -193,9 +191,7 @@ fn a_ledger_that_somebody_deletes_is_made_again_with_what_nothing_else_tells() {
 fn what_only_the_ledger_tells_of_a_service_that_vanished_is_an_orphan() {
     let mut lab = served([brought(), service(1)]);
     take_away(&mut lab);
-    let body = json!({"metadata": {"finalizers": null}});
-    merge(&mut lab, "services", "web-0000", Part::Main, body);
-    delete(&mut lab, "default", "web-0000");
+    vanish(&mut lab, "web-0000");
     lab.restart();
     let policy = lab.config().clone();
     let found = find(&lab.read_under(&policy), &policy);
@@ -234,9 +230,7 @@ fn a_ledger_that_cannot_be_read_is_told_and_nothing_is_opened_or_closed() {
 /// Nothing in Azure says who set a tag.
 #[test]
 fn a_tag_of_an_annotation_is_noted_before_it_is_set_and_goes_with_it() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, service(0));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served([service(0)]);
     let tagged = |lab: &Laboratory| {
         let ips = lab.azure.resources_of("Microsoft.Network/publicIPAddresses");
         ips.iter().filter(|ip| ip["tags"]["team"] == "net").count()

@@ -173,9 +173,7 @@ fn a_public_ip_in_another_group_carries_the_uid_of_its_cluster() {
 /// the next write that is due.
 #[test]
 fn a_takeover_writes_no_uid_of_its_own_accord() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, with(service(0), &[("azure-load-balancer-resource-group", "pip-rg")]));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = served([with(service(0), &[("azure-load-balancer-resource-group", "pip-rg")])]);
     let made = |lab: &Laboratory| -> Value {
         let mut all = lab.azure.resources().into_iter();
         let named = |r: &Value| r["id"].as_str().is_some_and(|id| id.contains("/kubernetes-a"));

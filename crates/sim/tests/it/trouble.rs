@@ -183,9 +183,7 @@ fn a_write_that_azure_does_not_keep_while_other_lists_are_read() {
 /// what is read has another ETag than what is compared with.
 #[test]
 fn a_write_whose_etag_never_fits() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, service(1));
-    assert!(lab.settle(INTERVAL_MS));
+    let mut lab = served([service(1)]);
     let stale = fault((Some(412), "PreconditionFailed")).on_method("PUT");
     lab.azure.add_fault(stale.on_path("loadBalancers/kubernetes$").expect("it parses"));
     lab.azure.clear_calls();
@@ -205,9 +203,7 @@ fn a_write_whose_etag_never_fits() {
 /// write, it is written: nothing lies between the read that it is planned on and the write.
 #[test]
 fn a_load_balancer_that_another_client_writes_all_the_time() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, service(1));
-    assert!(lab.settle(INTERVAL_MS));
+    let mut lab = served([service(1)]);
     let stale = fault((Some(412), "PreconditionFailed")).times(3).on_method("PUT");
     lab.azure.add_fault(stale.on_path("loadBalancers/kubernetes$").expect("it parses"));
     create(&mut lab, service(2));
@@ -271,9 +267,7 @@ fn a_write_that_is_throttled_without_a_word_on_when_it_may_come_again() {
 /// first: the write has not failed for that.
 #[test]
 fn a_read_between_two_writes_that_is_throttled() {
-    let mut lab = laboratory(&json!({}));
-    create(&mut lab, service(1));
-    assert!(lab.settle(INTERVAL_MS));
+    let mut lab = served([service(1)]);
     let path = "loadBalancers/kubernetes$";
     let stale = fault((Some(412), "PreconditionFailed")).times(1).on_method("PUT");
     lab.azure.add_fault(stale.on_path(path).expect("it parses"));
@@ -293,9 +287,7 @@ fn a_read_between_two_writes_that_is_throttled() {
 #[test]
 fn a_read_between_two_writes_comes_when_azure_says() {
     for (to_write_s, to_read_s) in [(Some(20), None), (None, Some(20))] {
-        let mut lab = laboratory(&json!({}));
-        create(&mut lab, service(1));
-        assert!(lab.settle(INTERVAL_MS));
+        let mut lab = served([service(1)]);
         let path = "loadBalancers/kubernetes$";
         let stale = Fault::new(refusal(412, "PreconditionFailed", to_write_s)).on_method("PUT");
         lab.azure.add_fault(stale.on_path(path).expect("it parses"));

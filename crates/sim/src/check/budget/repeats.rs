@@ -71,9 +71,7 @@ impl Stage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Layout, Scene};
-    use crate::swarm::Pace;
-    use crate::weather::Weather;
+    use crate::scene::Layout;
     use arm::{Answer, Condition, Reply, Target};
     use control::CallId;
 
@@ -101,8 +99,7 @@ mod tests {
 
     #[test]
     fn what_is_known_to_be_gone_is_deleted_again_once_a_list_has_shown_it() {
-        let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 1_500 };
-        let mut stage = Stage::new(Scene::plain(Layout::Single, 3, 7), pace, Weather::Fair, 1);
+        let mut stage = Stage::plain(Layout::Single, 1_500);
         let one = format!("{LIST}/one");
         call(&mut stage, 1, Method::Get, LIST);
         call(&mut stage, 2, Method::Delete, &one);

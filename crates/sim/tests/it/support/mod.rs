@@ -170,6 +170,12 @@ pub fn delete(lab: &mut Laboratory, namespace: &str, name: &str) {
     remove(lab, "services", namespace, name);
 }
 
+/// Its finalizers are taken off, and it is gone.
+pub fn vanish(lab: &mut Laboratory, name: &str) {
+    patch(lab, "services", "default", name, json!({"metadata": {"finalizers": null}}));
+    delete(lab, "default", name);
+}
+
 pub fn patch(lab: &mut Laboratory, plural: &str, namespace: &str, name: &str, body: Value) {
     patch_part(lab, ObjectRef::new(plural, namespace, name), Part::Main, body);
 }
