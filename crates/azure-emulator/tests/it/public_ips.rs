@@ -46,6 +46,15 @@ impl Cloud {
     }
 }
 
+/// With the dynamic public IPs `a` and `b`.
+fn slow_with_two() -> Cloud {
+    let mut cloud = slow();
+    cloud.put(&ip("a"), dynamic());
+    cloud.put(&ip("b"), dynamic());
+    cloud.wait();
+    cloud
+}
+
 fn slow() -> Cloud {
     Cloud::with(Options { lro_ms: 1000, ..Options::default() })
 }
@@ -84,10 +93,7 @@ fn a_dynamic_address_comes_with_the_first_frontend_and_goes_with_the_last() {
 
 #[test]
 fn a_dynamic_address_comes_and_goes_when_the_operation_ends() {
-    let mut cloud = slow();
-    cloud.put(&ip("a"), dynamic());
-    cloud.put(&ip("b"), dynamic());
-    cloud.wait();
+    let mut cloud = slow_with_two();
     assert!(cloud.address(&ip("a")).is_null());
     cloud.put(&lb_id(), basic(&ip("a")));
     let taken = cloud.get(&ip("a"));
@@ -119,10 +125,7 @@ fn a_dynamic_address_comes_and_goes_when_the_operation_ends() {
 
 #[test]
 fn a_canceled_write_changes_no_dynamic_address() {
-    let mut cloud = slow();
-    cloud.put(&ip("a"), dynamic());
-    cloud.put(&ip("b"), dynamic());
-    cloud.wait();
+    let mut cloud = slow_with_two();
     cloud.put(&lb_id(), basic(&ip("a")));
     cloud.wait();
     let canceled = FaultKind::OperationCanceled { code: "OperationPreempted".to_owned() };
@@ -218,10 +221,7 @@ fn ipv6_and_prefixes_give_dynamic_addresses_as_well() {
 
 #[test]
 fn a_seed_in_place_of_what_is_being_written_decides_who_uses_an_address() {
-    let mut cloud = slow();
-    cloud.put(&ip("a"), dynamic());
-    cloud.put(&ip("b"), dynamic());
-    cloud.wait();
+    let mut cloud = slow_with_two();
     cloud.put(&lb_id(), basic(&ip("a")));
     let mut seeded = basic(&ip("b"));
     seeded["id"] = json!(lb_id());

@@ -136,17 +136,11 @@ fn internal_balancer() -> Value {
 fn private_links_need_a_subnet_without_policies() {
     let mut cloud = Cloud::new();
     cloud.put(&lb_id(), internal_balancer());
-    let apps = net("virtualNetworks/vnet/subnets/apps");
-    let frontend = below("frontendIPConfigurations/in");
-    let body = json!({"location": "eastus", "properties": {
-        "loadBalancerFrontendIpConfigurations": [frontend],
-        "ipConfigurations": [{"name": "c", "properties": {"subnet": {"id": apps}}}]}});
+    let body = link("in");
     let pls = net("privateLinkServices/pls");
     let code = "PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled";
     cloud.refused(&pls, body.clone(), code);
-    let mut subnet = cloud.get(&apps);
-    subnet["properties"]["privateLinkServiceNetworkPolicies"] = json!("Disabled");
-    cloud.put(&apps, subnet);
+    cloud.open_to_links();
     let before = cloud.get(&lb_id())["etag"].clone();
     let shown = cloud.put(&pls, body.clone());
     assert!(shown["properties"]["alias"].as_str().unwrap().ends_with("azure.privatelinkservice"));
@@ -170,16 +164,6 @@ fn private_links_need_a_subnet_without_policies() {
     assert_ne!(cloud.get(&lb_id())["etag"], before);
 }
 
-fn link(frontend: &str, cloud: &mut Cloud) -> Value {
-    let apps = net("virtualNetworks/vnet/subnets/apps");
-    let mut subnet = cloud.get(&apps);
-    subnet["properties"]["privateLinkServiceNetworkPolicies"] = json!("Disabled");
-    cloud.put(&apps, subnet);
-    json!({"location": "eastus", "properties": {
-        "loadBalancerFrontendIpConfigurations": [below(frontend)],
-        "ipConfigurations": [{"name": "c", "properties": {"subnet": {"id": apps}}}]}})
-}
-
 /// Who comes later is refused: the link beside such a pool or frontend, or these beside the link.
 #[test]
 fn private_links_stand_beside_no_pool_of_addresses_and_no_ipv6_frontend() {
@@ -200,7 +184,8 @@ fn private_links_stand_beside_no_pool_of_addresses_and_no_ipv6_frontend() {
     ] {
         let mut cloud = Cloud::new();
         cloud.put(&lb_id(), body.clone());
-        let link = link("frontendIPConfigurations/in", &mut cloud);
+        cloud.open_to_links();
+        let link = link("in");
         cloud.refused(&pls, link.clone(), code);
         cloud.put(&lb_id(), internal_balancer());
         cloud.put(&pls, link);
@@ -216,7 +201,8 @@ fn pools_of_nics_stay_so_behind_a_private_link() {
     let mut balancer = internal_balancer();
     balancer["properties"]["backendAddressPools"] = json!([{"name": "pool"}]);
     cloud.put(&lb_id(), balancer);
-    let link = link("frontendIPConfigurations/in", &mut cloud);
+    cloud.open_to_links();
+    let link = link("in");
     cloud.put(&net("privateLinkServices/pls"), link);
     let vm = compute("virtualMachineScaleSets/vmss/virtualMachines/0");
     let mut machine = cloud.get(&vm);

@@ -39,10 +39,7 @@ const OTHER: &str = "W/\"other\"";
 
 /// An internal load balancer with so many frontends, and Private Link Services before them.
 fn linked(cloud: &mut Cloud, links: usize) -> Vec<u16> {
-    let apps = net("virtualNetworks/vnet/subnets/apps");
-    let mut subnet = cloud.get(&apps);
-    subnet["properties"]["privateLinkServiceNetworkPolicies"] = json!("Disabled");
-    cloud.put(&apps, subnet);
+    cloud.open_to_links();
     let frontends: Vec<Value> = (0..links)
         .map(|n| {
             json!({"name": format!("f{n}"), "properties": {
@@ -55,11 +52,7 @@ fn linked(cloud: &mut Cloud, links: usize) -> Vec<u16> {
             "properties": {"frontendIPConfigurations": frontends}}),
     );
     let put = |n: usize| {
-        let body = json!({"location": "eastus", "properties": {
-            "loadBalancerFrontendIpConfigurations":
-                [below(&format!("frontendIPConfigurations/f{n}"))],
-            "ipConfigurations": [{"name": "c", "properties": {"subnet": {"id": apps}}}]}});
-        cloud.try_put(&net(&format!("privateLinkServices/l{n}")), body).status
+        cloud.try_put(&net(&format!("privateLinkServices/l{n}")), link(&format!("f{n}"))).status
     };
     (0..links).map(put).collect()
 }

@@ -87,6 +87,14 @@ fn what_pages_leave_out_is_read_again_before_it_counts_as_gone() {
     assert!(!gone, "what both reads lack is gone");
 }
 
+/// Its owner names the public IP no longer, and nothing leads there in the end.
+fn leave_brought(lab: &mut Laboratory) {
+    name_ip(lab, &json!(null));
+    assert!(lab.settle(DAY_MS));
+    assert!(!security_group(lab).contains(BROUGHT), "nobody knows any more whose rule that is");
+    assert_eq!(addressed(lab), (1, 0));
+}
+
 #[test]
 fn a_rule_to_a_brought_ip_that_is_left_before_anybody_was_told_is_not_left_over() {
     let mut lab = laboratory(&json!({}));
@@ -97,10 +105,7 @@ fn a_rule_to_a_brought_ip_that_is_left_before_anybody_was_told_is_not_left_over(
     // moves to takes a while; meanwhile the security group can be written again.
     lab.azure.clear_faults();
     lab.azure.options_mut().lro_ms = 30_000;
-    name_ip(&mut lab, &json!(null));
-    assert!(lab.settle(DAY_MS));
-    assert!(!security_group(&lab).contains(BROUGHT), "nobody knows any more whose rule that is");
-    assert_eq!(addressed(&lab), (1, 0));
+    leave_brought(&mut lab);
 }
 
 #[test]
@@ -120,10 +125,7 @@ fn a_rule_to_a_brought_ip_is_not_left_over_where_somebody_takes_its_frontend_awa
     lab.azure.options_mut().lro_ms = 1_000;
     lab.pass(INTERVAL_MS + 1_000);
     lab.azure.clear_faults();
-    name_ip(&mut lab, &json!(null));
-    assert!(lab.settle(DAY_MS));
-    assert!(!security_group(&lab).contains(BROUGHT), "nobody knows any more whose rule that is");
-    assert_eq!(addressed(&lab), (1, 0));
+    leave_brought(&mut lab);
 }
 
 #[test]
@@ -265,10 +267,7 @@ fn an_address_is_closed_although_a_write_that_opens_it_was_under_way_when_it_was
     pass_until_written(&mut lab, "networkSecurityGroups");
     // What follows is quick; nobody knows yet what the security group has come to.
     lab.azure.options_mut().lro_ms = 0;
-    name_ip(&mut lab, &json!(null));
-    assert!(lab.settle(DAY_MS));
-    assert!(!security_group(&lab).contains(BROUGHT), "nobody knows any more whose rule that is");
-    assert_eq!(addressed(&lab), (1, 0));
+    leave_brought(&mut lab);
 }
 
 #[test]

@@ -60,10 +60,13 @@ fn faults(store: &Store, azure: &Azure) -> Vec<String> {
     faults
 }
 
+/// What was wrong, each once.
+type Seen = Rc<RefCell<Vec<String>>>;
+
 /// Watches every write from now on; what was wrong, each once. An address is served as long as a
 /// status tells it, and for a minute after.
-fn watched(lab: &mut Laboratory) -> Rc<RefCell<Vec<String>>> {
-    let seen = Rc::new(RefCell::new(Vec::new()));
+fn watched(lab: &mut Laboratory) -> Seen {
+    let seen = Seen::default();
     let into = Rc::clone(&seen);
     let mut told_ms: BTreeMap<String, u64> = BTreeMap::new();
     lab.witness = Some(Witness::new(move |store, azure, now_ms| {
@@ -137,10 +140,31 @@ fn assert_moved(lab: &Laboratory, sku: &str, point: &str) {
     assert_eq!(left, Vec::<String>::new());
 }
 
-/// All come to rest on load balancers of this SKU.
-fn ends_on(lab: &mut Laboratory, sku: &str) {
-    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
-    assert_moved(lab, sku, "in the end");
+/// All come to rest on load balancers of this SKU, and nothing was wrong on the way.
+fn ends_on(lab: &mut Laboratory, sku: &str, seen: &Seen) {
+    comes_to_rest(lab, sku, seen, "in the end");
+}
+
+fn comes_to_rest(lab: &mut Laboratory, sku: &str, seen: &Seen, point: &str) {
+    assert!(lab.settle(DAY_MS), "{point}: {:#?}", lab.controller().report());
+    assert_eq!(*seen.borrow(), Vec::<String>::new(), "{point}");
+    assert_moved(lab, sku, point);
+}
+
+/// Two Services stand where they are to leave; each write is watched from now on.
+fn about_to_move(to_pods: bool) -> (Laboratory, Seen) {
+    let mut lab = over_nodes(2);
+    if !to_pods {
+        lab.restart_with(pods());
+        assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    }
+    let seen = watched(&mut lab);
+    (lab, seen)
+}
+
+/// The config they move by, and the SKU they end on.
+fn target(to_pods: bool) -> (Config, &'static str) {
+    if to_pods { (pods(), "Service") } else { (nodes(), "Standard") }
 }
 
 /// There and back: both addresses for the time that the config says, never none, and nothing of the
@@ -162,15 +186,13 @@ fn there_and_back(pools: &str, services: u32) {
     assert!(both.iter().all(|told| told.len() == 2), "{both:?}");
     let keeps = |(both, old): (&Vec<String>, &Vec<String>)| both.contains(&old[0]);
     assert!(both.iter().zip(&before).all(keeps), "{both:?} keeps {before:?}");
-    ends_on(&mut lab, "Service");
-    assert_eq!(*seen.borrow(), Vec::<String>::new());
+    ends_on(&mut lab, "Service", &seen);
     create_pod(&mut lab, egress_pod("leaving", "team-a", &[&pod_ip(900)], 1));
     assert!(lab.settle(DAY_MS));
     let others = 2; // an egress gateway and the cluster's own way out
     assert_eq!(registered(&lab).len(), services as usize + others);
     lab.restart_with(nodes_by(pools));
-    ends_on(&mut lab, "Standard");
-    assert_eq!(*seen.borrow(), Vec::<String>::new());
+    ends_on(&mut lab, "Standard", &seen);
     assert_eq!((registered(&lab).len(), table(&lab).len()), (1, 0), "the cluster's own way out");
     (0..services).for_each(|n| delete(&mut lab, "default", &web_name(n)));
     assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
@@ -191,18 +213,12 @@ fn a_kill_at_any_call_loses_nothing() {
     for to_pods in [true, false] {
         for moment in [Moment::Before, Moment::After] {
             for calls in 0.. {
-                let mut lab = over_nodes(2);
-                if !to_pods {
-                    lab.restart_with(pods());
-                    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
-                }
-                let seen = watched(&mut lab);
-                lab.restart_with(if to_pods { pods() } else { nodes() });
+                let (mut lab, seen) = about_to_move(to_pods);
+                let (config, sku) = target(to_pods);
+                lab.restart_with(config);
                 lab.crash_after(calls, moment);
                 let point = format!("to pods {to_pods}, {moment:?} call {calls}");
-                assert!(lab.settle(DAY_MS), "{point}: {:#?}", lab.controller().report());
-                assert_eq!(*seen.borrow(), Vec::<String>::new(), "{point}");
-                assert_moved(&lab, if to_pods { "Service" } else { "Standard" }, &point);
+                comes_to_rest(&mut lab, sku, &seen, &point);
                 if lab.awaits_crash() {
                     assert!(calls > 20, "a move takes more calls than {calls}");
                     break;
@@ -286,8 +302,7 @@ fn whose_owner_confirms_interruptions_keeps_both_addresses_until_then() {
     lab.pass(DAY_MS);
     assert_eq!(addresses(&lab), now, "a new process waits, too");
     annotate(&mut lab, "ballast.dev/confirmed", &before[0][0]);
-    ends_on(&mut lab, "Service");
-    assert_eq!(*seen.borrow(), Vec::<String>::new());
+    ends_on(&mut lab, "Service", &seen);
 }
 
 /// kube-proxy leads to an endpoint outside of the cluster, and no container load balancer does.
@@ -308,8 +323,7 @@ fn a_service_that_only_nodes_can_serve_stays_until_pods_do() {
     let stays = |text: &String| text.contains("Programmed") && text.contains("False");
     assert!(conditions(&lab).iter().any(stays), "{:?}", conditions(&lab));
     set_slice(&mut lab, &web_name(0), 0, ready(&[(9, 0)]));
-    ends_on(&mut lab, "Service");
-    assert_eq!(*seen.borrow(), Vec::<String>::new());
+    ends_on(&mut lab, "Service", &seen);
 }
 
 /// Half-way the config is turned back: each Service returns to the address that it had.
@@ -322,10 +336,8 @@ fn a_move_turns_around() {
     lab.pass(300_000);
     assert!(addresses(&lab).iter().all(|told| told.len() == 2));
     lab.restart_with(nodes());
-    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    ends_on(&mut lab, "Standard", &seen);
     assert_eq!(addresses(&lab), before);
-    assert_moved(&lab, "Standard", "in the end");
-    assert_eq!(*seen.borrow(), Vec::<String>::new());
 }
 
 /// One Service first: the others stay until the config names them all.
@@ -343,8 +355,7 @@ fn services_move_one_by_one() {
     assert_eq!((&now[0], &now[2]), (&before[0], &before[2]));
     assert_ne!(now[1], before[1]);
     lab.restart_with(pods());
-    ends_on(&mut lab, "Service");
-    assert_eq!(*seen.borrow(), Vec::<String>::new());
+    ends_on(&mut lab, "Service", &seen);
 }
 
 /// Both addresses stay until the config says a time.
@@ -359,8 +370,7 @@ fn both_addresses_stay_until_told() {
     lab.pass(10 * DAY_MS);
     assert!(addresses(&lab).iter().all(|told| told.len() == 2));
     lab.restart_with(pods());
-    ends_on(&mut lab, "Service");
-    assert_eq!(*seen.borrow(), Vec::<String>::new());
+    ends_on(&mut lab, "Service", &seen);
 }
 
 /// A Service wants no load balancer any more while it has both: it keeps nothing of either.
@@ -419,19 +429,13 @@ fn a_call_that_fails_loses_nothing() {
     ];
     for (to_pods, kind) in [true, false].into_iter().flat_map(|to| kinds.clone().map(|k| (to, k))) {
         for call in 0.. {
-            let mut lab = over_nodes(2);
-            if !to_pods {
-                lab.restart_with(pods());
-                assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
-            }
-            let seen = watched(&mut lab);
+            let (mut lab, seen) = about_to_move(to_pods);
+            let (config, sku) = target(to_pods);
             lab.azure.clear_calls();
-            lab.restart_with(if to_pods { pods() } else { nodes() });
+            lab.restart_with(config);
             lab.azure.add_fault(Fault::new(kind.clone()).skip(call));
             let point = format!("to pods {to_pods}, {kind:?} at call {call}");
-            assert!(lab.settle(DAY_MS), "{point}: {:#?}", lab.controller().report());
-            assert_eq!(*seen.borrow(), Vec::<String>::new(), "{point}");
-            assert_moved(&lab, if to_pods { "Service" } else { "Standard" }, &point);
+            comes_to_rest(&mut lab, sku, &seen, &point);
             if lab.azure.calls().len() as u64 <= call {
                 assert!(call > 20, "a move takes more calls than {call}");
                 break;
@@ -460,6 +464,5 @@ fn a_service_waits_for_backends() {
     lab.pass(3_600_000);
     assert_eq!(addresses(&lab), before);
     exclude(&mut lab, Value::Null);
-    ends_on(&mut lab, "Standard");
-    assert_eq!(*seen.borrow(), Vec::<String>::new());
+    ends_on(&mut lab, "Standard", &seen);
 }

@@ -68,18 +68,9 @@ fn zero_nodes() {
 /// A set that has a load balancer of its own loses its nodes; the others' Services go on.
 #[test]
 fn a_named_set_that_is_emptied() {
-    let mut lab = laboratory(&json!({"multipleStandardLoadBalancerConfigurations": [
-        {"name": "kubernetes", "primaryVMSet": "vmss"},
-        {"name": "pool", "primaryVMSet": "pool",
-            "serviceLabelSelector": {"matchLabels": {"team": "pool"}}}]}));
-    let mut own = node(3);
-    let id = own["spec"]["providerID"].as_str().expect("an id").replace("/vmss/", "/pool/");
-    own["spec"]["providerID"] = json!(id);
-    own["metadata"]["name"] = json!("pool000003");
-    create(&mut lab, own);
-    let mut theirs = service(1);
-    theirs["metadata"]["labels"] = json!({"team": "pool"});
-    create(&mut lab, theirs);
+    let mut lab = pool_laboratory();
+    create(&mut lab, pool_node(3));
+    create(&mut lab, of_pool(service(1)));
     create(&mut lab, service(2));
     settled(&mut lab);
     assert_eq!(told(&lab, "web-0001"), ("Programmed".to_owned(), 0));
@@ -91,13 +82,8 @@ fn a_named_set_that_is_emptied() {
 
 #[test]
 fn a_named_set_without_nodes() {
-    let mut lab = laboratory(&json!({"multipleStandardLoadBalancerConfigurations": [
-        {"name": "kubernetes", "primaryVMSet": "vmss"},
-        {"name": "pool", "primaryVMSet": "pool",
-            "serviceLabelSelector": {"matchLabels": {"team": "pool"}}}]}));
-    let mut lonely = service(1);
-    lonely["metadata"]["labels"] = json!({"team": "pool"});
-    create(&mut lab, lonely);
+    let mut lab = pool_laboratory();
+    create(&mut lab, of_pool(service(1)));
     create(&mut lab, service(2));
     settled(&mut lab);
     lab.pass(600_000);

@@ -149,19 +149,10 @@ fn a_private_link_service_goes_when_its_annotation_went_unseen() {
 
 #[test]
 fn without_floating_ip_only_the_nodes_of_its_load_balancer_are_opened() {
-    let mut lab = laboratory(&json!({"multipleStandardLoadBalancerConfigurations": [
-        {"name": "kubernetes", "primaryVMSet": "vmss"},
-        {"name": "pool", "primaryVMSet": "pool",
-            "serviceLabelSelector": {"matchLabels": {"team": "pool"}}}]}));
-    let mut other = node(3);
-    other["metadata"]["name"] = json!("pool000003");
-    let id = other["spec"]["providerID"].as_str().expect("it has one").replace("/vmss/", "/pool/");
-    other["spec"]["providerID"] = json!(id);
-    create(&mut lab, other);
+    let mut lab = pool_laboratory();
+    create(&mut lab, pool_node(3));
     let off = "service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip";
-    let mut service = annotated(0, json!({off: "true"}));
-    service["metadata"]["labels"] = json!({"team": "pool"});
-    create(&mut lab, service);
+    create(&mut lab, of_pool(annotated(0, json!({off: "true"}))));
     create(&mut lab, annotated(1, json!({})));
     settled(&mut lab);
     let group = lab.azure.resource(&network("networkSecurityGroups/nsg")).expect("it is there");

@@ -76,6 +76,14 @@ impl Cloud {
         assert_eq!(self.azure.resource(id), before, "a refused PUT changes nothing");
     }
 
+    /// Private Link Services may take addresses from the subnet `apps` from now on.
+    pub fn open_to_links(&mut self) {
+        let apps = net("virtualNetworks/vnet/subnets/apps");
+        let mut subnet = self.get(&apps);
+        subnet["properties"]["privateLinkServiceNetworkPolicies"] = json!("Disabled");
+        self.put(&apps, subnet);
+    }
+
     pub fn pip(&mut self, name: &str) -> String {
         let id = net(&format!("publicIPAddresses/{name}"));
         self.put(&id, pip("IPv4", "Standard"));
@@ -101,6 +109,15 @@ pub fn rule(name: &str, frontend: &str, port: u16) -> Value {
         "protocol": "Tcp", "frontendPort": port, "backendPort": port, "enableFloatingIP": true,
         "frontendIPConfiguration": below(&format!("frontendIPConfigurations/{frontend}")),
         "backendAddressPool": below("backendAddressPools/pool")}})
+}
+
+/// A Private Link Service before a frontend, with an address of the subnet `apps`.
+pub fn link(frontend: &str) -> Value {
+    let apps = net("virtualNetworks/vnet/subnets/apps");
+    json!({"location": "eastus", "properties": {
+        "loadBalancerFrontendIpConfigurations":
+            [below(&format!("frontendIPConfigurations/{frontend}"))],
+        "ipConfigurations": [{"name": "c", "properties": {"subnet": {"id": apps}}}]}})
 }
 
 /// A Standard load balancer with one public frontend `front`, one pool `pool`, these rules.

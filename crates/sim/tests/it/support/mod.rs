@@ -116,6 +116,29 @@ pub fn laboratory(more: &Value) -> Laboratory {
     Laboratory::new(store, azure, policy(more), Options::default())
 }
 
+/// The same with a second load balancer, for the nodes of a set `pool` and the Services of a team.
+pub fn pool_laboratory() -> Laboratory {
+    laboratory(&json!({"multipleStandardLoadBalancerConfigurations": [
+        {"name": "kubernetes", "primaryVMSet": "vmss"},
+        {"name": "pool", "primaryVMSet": "pool",
+            "serviceLabelSelector": {"matchLabels": {"team": "pool"}}}]}))
+}
+
+/// A node of the set `pool`.
+pub fn pool_node(index: u32) -> Value {
+    let mut node = node(index);
+    let id = node["spec"]["providerID"].as_str().expect("it has one").replace("/vmss/", "/pool/");
+    node["spec"]["providerID"] = json!(id);
+    node["metadata"]["name"] = json!(format!("pool{index:06}"));
+    node
+}
+
+/// This Service is of the team of the load balancer `pool`.
+pub fn of_pool(mut service: Value) -> Value {
+    service["metadata"]["labels"] = json!({"team": "pool"});
+    service
+}
+
 /// The laboratory at rest with these Services.
 pub fn served(services: impl IntoIterator<Item = Value>) -> Laboratory {
     let mut lab = laboratory(&json!({}));
