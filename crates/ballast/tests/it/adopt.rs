@@ -4,12 +4,18 @@ use crate::support::{Emulators, ballast, http, outcome, run, wait_for, wait_unti
 use serde_json::{Value, json};
 use std::process::Stdio;
 
-const BYO: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/providers/\
-                   Microsoft.Network/publicIPAddresses/byo?api-version=2024-05-01";
+const BYO: &str = "publicIPAddresses/byo";
 const NAME: &str = "service.beta.kubernetes.io/azure-pip-name";
 
+/// A public IP of the network team.
+fn bring(emulators: &Emulators) {
+    let ip = json!({"location": "eastus", "sku": {"name": "Standard"}, "tags": {"team": "net"},
+        "properties": {"publicIPAllocationMethod": "Static", "publicIPAddressVersion": "IPv4"}});
+    emulators.write(BYO, &ip);
+}
+
 fn tags(emulators: &Emulators) -> Value {
-    http(&emulators.azure, "GET", BYO, None).1["tags"].clone()
+    emulators.read(BYO).1["tags"].clone()
 }
 
 /// A Service on the public IP.
@@ -17,8 +23,7 @@ fn create(emulators: &Emulators, name: &str, port: u16) {
     let service = json!({"apiVersion": "v1", "kind": "Service",
         "metadata": {"name": name, "namespace": "default", "annotations": {NAME: "byo"}},
         "spec": {"type": "LoadBalancer", "ports": [{"port": port}]}});
-    let path = "/api/v1/namespaces/default/services";
-    assert_eq!(http(&emulators.kube, "POST", path, Some(&service)).0, 201);
+    emulators.create("/api/v1/namespaces/default/services", &service);
     emulators.address_of(name);
 }
 
@@ -31,10 +36,7 @@ fn delete(emulators: &Emulators, name: &str) {
 #[test]
 fn an_operator_hands_a_public_ip_over_and_it_goes_with_its_last_service() {
     let emulators = Emulators::start();
-    let ip = json!({"location": "eastus", "sku": {"name": "Standard"}, "tags": {"team": "net"},
-        "properties": {"publicIPAllocationMethod": "Static", "publicIPAddressVersion": "IPv4"}});
-    let (code, answer) = http(&emulators.azure, "PUT", BYO, Some(&ip));
-    assert!(code < 300, "{answer}");
+    bring(&emulators);
     let (controller, pages) = emulators.controller_with(&["--check-interval", "1"]);
     create(&emulators, "web", 80);
     create(&emulators, "second", 81);
@@ -74,7 +76,7 @@ fn an_operator_hands_a_public_ip_over_and_it_goes_with_its_last_service() {
     delete(&emulators, "web");
     assert_eq!(emulators.address_of("second"), address);
     delete(&emulators, "second");
-    let gone = || (http(&emulators.azure, "GET", BYO, None).0 == 404).then_some(());
+    let gone = || (emulators.read(BYO).0 == 404).then_some(());
     wait_for("the end of the public IP", gone);
     assert_eq!(controller.terminate(), 0);
 }
@@ -83,10 +85,7 @@ fn an_operator_hands_a_public_ip_over_and_it_goes_with_its_last_service() {
 #[test]
 fn a_pause_keeps_a_public_ip_from_being_handed_over() {
     let emulators = Emulators::start();
-    let ip = json!({"location": "eastus", "sku": {"name": "Standard"}, "tags": {"team": "net"},
-        "properties": {"publicIPAllocationMethod": "Static", "publicIPAddressVersion": "IPv4"}});
-    let (code, answer) = http(&emulators.azure, "PUT", BYO, Some(&ip));
-    assert!(code < 300, "{answer}");
+    bring(&emulators);
     let (controller, pages) = emulators.controller();
     create(&emulators, "web", 80);
     wait_until_programmed(&pages);
@@ -113,13 +112,11 @@ fn a_pause_keeps_a_public_ip_from_being_handed_over() {
 
 /// How many times public IPs were listed.
 fn lists(emulators: &Emulators) -> usize {
-    let (_, calls) = http(&emulators.azure, "GET", "/_/calls", None);
-    let calls = calls.as_array().cloned().unwrap_or_default();
     let is_list = |call: &&Value| {
         let path = call["path"].as_str().unwrap_or_default();
         call["method"] == "GET" && path.ends_with("/publicIPAddresses")
     };
-    calls.iter().filter(is_list).count()
+    emulators.azure_calls().iter().filter(is_list).count()
 }
 
 #[test]
@@ -128,9 +125,8 @@ fn an_operator_takes_a_public_ip_back_and_it_outlives_its_service() {
     let (controller, pages) = emulators.controller_with(&["--check-interval", "1"]);
     emulators.serve("web");
     wait_until_programmed(&pages);
-    let all = BYO.replace("/byo?", "?");
     let found = || {
-        let list = http(&emulators.azure, "GET", &all, None).1["value"].clone();
+        let list = emulators.read("publicIPAddresses").1["value"].clone();
         let is_made =
             |ip: &&Value| ip["name"].as_str().is_some_and(|n| n.starts_with("kubernetes-"));
         list.as_array().unwrap().iter().find(is_made).cloned().unwrap()

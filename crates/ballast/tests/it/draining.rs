@@ -1,7 +1,7 @@
 //! Clients of two Services, one of TCP and one of UDP, while nodes are drained or deleted, pods
 //! roll and the controller is killed: real processes, real sockets, every connection counted.
 
-use crate::support::{Emulators, Process, http, wait_for};
+use crate::support::{Emulators, Process, http, node_address, node_name, wait_for};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -314,7 +314,7 @@ impl Layout {
     fn backend(self, number: u32) -> String {
         match self {
             Layout::Container => format!("10.244.{number}.10"),
-            _ => address(number),
+            _ => node_address(number),
         }
     }
 
@@ -357,10 +357,6 @@ struct Stage {
     nodes: BTreeMap<u32, Node>,
     layout: Layout,
     drains: bool,
-}
-
-fn address(number: u32) -> String {
-    format!("10.224.0.{}", 4 + number)
 }
 
 impl Stage {
@@ -409,8 +405,7 @@ impl Stage {
             "metadata": {"name": name, "namespace": "default",
                 "annotations": self.layout.annotations()},
             "spec": {"type": "LoadBalancer", "ports": [{"port": port, "protocol": protocol}]}});
-        let path = "/api/v1/namespaces/default/services";
-        assert_eq!(http(&self.emulators.kube, "POST", path, Some(&service)).0, 201);
+        self.emulators.create("/api/v1/namespaces/default/services", &service);
         if self.layout == Layout::Container {
             (0..NODES).for_each(|number| self.list_pod(name, number));
         }
@@ -418,14 +413,8 @@ impl Stage {
 
     /// The Service's Pod on a node gets a slice of its own.
     fn list_pod(&self, service: &str, number: u32) {
-        let slice = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
-            "metadata": {"name": format!("{service}-{number}"), "namespace": "default",
-                "labels": {"kubernetes.io/service-name": service}},
-            "addressType": "IPv4",
-            "endpoints": [{"addresses": [self.layout.backend(number)],
-                "nodeName": format!("vmss{number:06}"), "conditions": {"ready": true}}]});
-        let path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
-        assert_eq!(http(&self.emulators.kube, "POST", path, Some(&slice)).0, 201);
+        let (name, address) = (format!("{service}-{number}"), self.layout.backend(number));
+        self.emulators.create_slice(&name, service, &address, &node_name(number));
     }
 
     /// The Pods of a node are gone.
@@ -445,9 +434,7 @@ impl Stage {
             (self.layout.backend(*number), host)
         });
         let hosts: serde_json::Map<String, Value> = hosts.collect();
-        let body = json!({ "hosts": hosts });
-        let path = "/_/data-path/hosts";
-        assert_eq!(http(&self.emulators.azure, "POST", path, Some(&body)).0, 200);
+        self.emulators.place(&hosts.into());
     }
 
     /// Kills the controller, if there is one, and starts another.
@@ -457,14 +444,10 @@ impl Stage {
         self.controller = Some(self.emulators.controller().0);
     }
 
-    fn view(&self) -> Value {
-        http(&self.emulators.azure, "GET", "/_/data-path", None).1
-    }
-
     /// A node as the data path sees it behind the Service of a transport.
     fn backend(&self, transport: &str, number: u32) -> Option<Value> {
         let address = self.layout.backend(number);
-        let view = self.view();
+        let view = self.emulators.data_path();
         let mut rules = view["rules"].as_array()?.iter();
         // Its name says it.
         let is_of = |rule: &&Value| {
@@ -502,7 +485,7 @@ impl Stage {
 
     fn frontend(&self, transport: &str) -> SocketAddr {
         wait_for("the frontend's listener", || {
-            let view = self.view();
+            let view = self.emulators.data_path();
             let mut all = view["frontends"].as_array()?.iter();
             let found = all.find(|frontend| frontend["transport"] == transport)?;
             found["at"].as_str()?.parse().ok()
@@ -510,7 +493,7 @@ impl Stage {
     }
 
     fn node_path(number: u32) -> String {
-        format!("/api/v1/nodes/vmss{number:06}")
+        format!("/api/v1/nodes/{}", node_name(number))
     }
 
     fn delete_node(&self, number: u32) {

@@ -3,26 +3,8 @@
 use crate::support::{Emulators, Process, http, http_text, run, wait_for};
 use serde_json::{Value, json};
 
-const BALANCER: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/\
-                        providers/Microsoft.Network/loadBalancers/kubernetes";
-
-fn balancer(emulators: &Emulators) -> Value {
-    let path = format!("{BALANCER}?api-version=2024-05-01");
-    http(&emulators.azure, "GET", &path, None).1
-}
-
 fn rules(emulators: &Emulators) -> usize {
-    let balancer = balancer(emulators);
-    balancer["properties"]["loadBalancingRules"].as_array().map_or(0, Vec::len)
-}
-
-/// Somebody deletes all rules by hand.
-fn delete_rules(emulators: &Emulators) {
-    let mut body = balancer(emulators);
-    body["properties"]["loadBalancingRules"] = json!([]);
-    let path = format!("{BALANCER}?api-version=2024-05-01");
-    let (code, answer) = http(&emulators.azure, "PUT", &path, Some(&body));
-    assert!(code < 300, "{answer}");
+    emulators.balancer()["properties"]["loadBalancingRules"].as_array().map_or(0, Vec::len)
 }
 
 fn drift(pages: &str, outcome: &str) -> Option<Value> {
@@ -45,7 +27,7 @@ fn a_rule_deleted_by_hand_is_back_and_was_shown() {
     let server = format!("http://{pages}");
     let mut watch = Process::start(&["status", "--watch", "--server", &server]);
     watch.line_with("default/web");
-    delete_rules(&emulators);
+    emulators.delete_rules();
     wait_for("the rule", || (rules(&emulators) == 1).then_some(()));
     let said = controller.line_with("another client changed");
     assert!(said.contains("-TCP-80 is gone") && said.contains("WARN"), "{said}");
@@ -73,7 +55,7 @@ fn with_report_a_rule_deleted_by_hand_is_only_shown() {
     emulators.configure(&json!({"driftPolicy": "report"}));
     let (controller, pages) = emulators.controller_with(&["--check-interval", "1"]);
     settled(&emulators);
-    delete_rules(&emulators);
+    emulators.delete_rules();
     wait_for("the drift", || drift(&pages, "reported"));
     let metrics = http_text(&pages, "GET", "/metrics", None).1;
     assert!(metrics.contains("ballast_drift_fields 1\n"), "{metrics}");

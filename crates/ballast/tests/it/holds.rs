@@ -5,12 +5,9 @@ use crate::support::{Emulators, Process, ballast, http, http_text, outcome, run,
 use serde_json::{Value, json};
 
 const TIMEOUT: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
-const BALANCER: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/\
-                        providers/Microsoft.Network/loadBalancers/kubernetes\
-                        ?api-version=2024-05-01";
 
 fn minutes(emulators: &Emulators) -> Value {
-    let (_, body) = http(&emulators.azure, "GET", BALANCER, None);
+    let body = emulators.balancer();
     body["properties"]["loadBalancingRules"][0]["properties"]["idleTimeoutInMinutes"].clone()
 }
 
@@ -61,10 +58,10 @@ fn an_operator_holds_a_service_back_and_pushes_it() {
     // What Azure rejects is attempted at once.
     let limit = json!([{"method": "PUT", "path": "publicIPAddresses/", "times": "always",
         "status": 409, "code": "PublicIPCountLimitReached", "message": "No more."}]);
-    assert_eq!(http(&emulators.azure, "POST", "/_/fail", Some(&limit)).0, 200);
+    emulators.order(&limit);
     emulators.create_service("late");
     status(&server, "PublicIPCountLimitReached");
-    assert_eq!(http(&emulators.azure, "POST", "/_/fail", Some(&json!([]))).0, 200);
+    emulators.order(&json!([]));
     let (code, out, err) = told(&emulators, &["retry", "late"]);
     assert!(code == 0 && out.contains("Service default/late is attempted again"), "{out}{err}");
     assert!(!emulators.address_of("late").is_empty());
@@ -141,9 +138,7 @@ fn an_operator_pauses_all_writes_over_a_restart() {
         assert!(text.contains("all writes to Azure are paused"), "{page}: {text}");
     }
     // Another client changes what a new process would repair at once.
-    let mut body = http(&emulators.azure, "GET", BALANCER, None).1;
-    body["properties"]["loadBalancingRules"] = json!([]);
-    assert!(http(&emulators.azure, "PUT", BALANCER, Some(&body)).0 < 300);
+    emulators.delete_rules();
     status(&format!("http://{pages}"), "left so (writes are paused)");
     assert_eq!(controller.terminate(), 0);
     let (controller, pages) = leading(&emulators);
@@ -197,12 +192,11 @@ fn a_pause_of_all_writes_holds_without_leader_election() {
 fn a_context_of_the_kubeconfig_says_cluster_and_namespace() {
     let emulators = Emulators::start();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
-    assert_eq!(http(&emulators.kube, "POST", "/api/v1/namespaces", Some(&namespace)).0, 201);
+    emulators.create("/api/v1/namespaces", &namespace);
     let service = json!({"apiVersion": "v1", "kind": "Service",
         "metadata": {"name": "web", "namespace": "shop"},
         "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}});
-    let path = "/api/v1/namespaces/shop/services";
-    assert_eq!(http(&emulators.kube, "POST", path, Some(&service)).0, 201);
+    emulators.create("/api/v1/namespaces/shop/services", &service);
     let text = std::fs::read_to_string(emulators.path("kubeconfig")).unwrap();
     let two = text.replace(
         "current-context: ballast\n",

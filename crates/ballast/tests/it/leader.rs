@@ -127,23 +127,21 @@ fn gaps_ms(states: &[State]) -> Vec<i128> {
 /// Azure's own clock, in milliseconds, at a call that is made now.
 fn azure_ms(emulators: &Emulators) -> i128 {
     http(&emulators.azure, "GET", "/subscriptions/now/resourceGroups/now", None);
-    let (_, calls) = http(&emulators.azure, "GET", "/_/calls", None);
-    calls.as_array().unwrap().last().unwrap()["t_ms"].as_i64().unwrap().into()
+    emulators.azure_calls().last().unwrap()["t_ms"].as_i64().unwrap().into()
 }
 
 /// When Azure had the first write since then, by its own clock.
 fn first_write_ms(emulators: &Emulators, since_ms: i128) -> i128 {
-    let (_, calls) = http(&emulators.azure, "GET", "/_/calls", None);
-    let writes = calls.as_array().unwrap().iter().filter(|call| call["method"] != "GET");
+    let calls = emulators.azure_calls();
+    let writes = calls.iter().filter(|call| call["method"] != "GET");
     let times = writes.map(|call| i128::from(call["t_ms"].as_i64().unwrap()));
     times.filter(|at_ms| *at_ms >= since_ms).min().expect("a write")
 }
 
 /// Who wrote to Azure, in turns. Processes are told apart by how their calls' ids begin.
 fn writers(emulators: &Emulators) -> Vec<String> {
-    let (_, calls) = http(&emulators.azure, "GET", "/_/calls", None);
     let mut turns: Vec<String> = Vec::new();
-    for call in calls.as_array().unwrap().iter().filter(|call| call["method"] != "GET") {
+    for call in emulators.azure_calls().iter().filter(|call| call["method"] != "GET") {
         let id = call["correlation"].as_str().unwrap();
         let writer = id.split('-').next().unwrap().to_owned();
         if turns.last() != Some(&writer) {

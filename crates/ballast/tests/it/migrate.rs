@@ -6,8 +6,7 @@ use std::fs;
 use std::path::Path;
 
 fn writes(emulators: &Emulators) -> usize {
-    let (_, calls) = http(&emulators.azure, "GET", "/_/calls", None);
-    calls.as_array().unwrap().iter().filter(|c| c["method"] != "GET").count()
+    emulators.azure_calls().iter().filter(|c| c["method"] != "GET").count()
 }
 
 /// The cloud config with these keys in place of its own.
@@ -38,15 +37,7 @@ fn journal(path: &Path) -> Vec<Value> {
 /// Two Services behind two nodes of two sets, on one load balancer.
 fn estate() -> Emulators {
     let emulators = Emulators::start();
-    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "pool000000"},
-        "spec": {"providerID": "azure:///subscriptions/00000000-0000-0000-0000-000000000001/\
-         resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/pool/\
-         virtualMachines/0"}});
-    assert_eq!(http(&emulators.kube, "POST", "/api/v1/nodes", Some(&node)).0, 201);
-    let status =
-        json!({"status": {"addresses": [{"type": "InternalIP", "address": "10.224.0.5"}]}});
-    let path = "/api/v1/nodes/pool000000/status";
-    assert_eq!(http(&emulators.kube, "PATCH", path, Some(&status)).0, 200);
+    emulators.create_node_on("pool000000", "10.224.0.5", "pool", 0);
     emulators.create_service("api");
     emulators.create_service("web");
     emulators.patch_service("web", &json!({"metadata": {"labels": {"team": "odd"}}}));
@@ -153,8 +144,7 @@ fn over_nodes() -> Emulators {
 
 /// The SKU of each load balancer.
 fn skus(emulators: &Emulators) -> Vec<String> {
-    let (_, all) = http(&emulators.azure, "GET", "/_/state", None);
-    let all = all.as_array().cloned().unwrap_or_default();
+    let all = emulators.resources();
     let balancers = all.iter().filter(|r| r["type"] == "Microsoft.Network/loadBalancers");
     balancers.map(|r| r["sku"]["name"].as_str().unwrap_or("").to_owned()).collect()
 }

@@ -2,7 +2,7 @@
 //! sockets, every connection counted. A client keeps to its address for as long as the Service's
 //! status tells it; then it takes one that the status tells.
 
-use crate::support::{Emulators, http, wait_for};
+use crate::support::{Emulators, http, node_name, wait_for};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -134,22 +134,15 @@ fn estate() -> Emulators {
         "layoutMigration": {"drainSeconds": 5}}));
     for number in 0..SERVICES {
         emulators.create_service(&name(number));
-        let slice = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
-            "metadata": {"name": name(number), "namespace": "default",
-                "labels": {"kubernetes.io/service-name": name(number)}},
-            "addressType": "IPv4",
-            "endpoints": [{"addresses": [format!("10.244.0.{}", 10 + number)],
-                "nodeName": "vmss000000", "conditions": {"ready": true}}]});
-        let path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
-        assert_eq!(http(&emulators.kube, "POST", path, Some(&slice)).0, 201);
+        let address = format!("10.244.0.{}", 10 + number);
+        emulators.create_slice(&name(number), &name(number), &address, &node_name(0));
     }
     emulators
 }
 
 /// The ids of all that stands in Azure, and the SKUs of the load balancers.
 fn standing(emulators: &Emulators) -> (BTreeSet<String>, BTreeSet<String>) {
-    let (_, all) = http(&emulators.azure, "GET", "/_/state", None);
-    let all = all.as_array().cloned().unwrap_or_default();
+    let all = emulators.resources();
     let ids = all.iter().filter_map(|r| r["id"].as_str()).map(str::to_lowercase).collect();
     let balancers = all.iter().filter(|r| r["type"] == "Microsoft.Network/loadBalancers");
     let skus = balancers.filter_map(|b| b["sku"]["name"].as_str()).map(str::to_owned).collect();

@@ -8,8 +8,6 @@ use std::time::{Duration, Instant};
 
 const TIMEOUT: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
 const QUOTA: &str = "PublicIPCountLimitReached";
-const BALANCER: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/\
-                        providers/Microsoft.Network/loadBalancers/kubernetes";
 /// How long an answer may take: no limit of the test, but what is promised.
 const PROMISED: Duration = Duration::from_secs(10);
 
@@ -29,10 +27,6 @@ fn answer(question: &str, emulators: Option<&Emulators>, words: &[&str], parts: 
     out
 }
 
-fn balancer(emulators: &Emulators) -> Value {
-    http(&emulators.azure, "GET", &format!("{BALANCER}?api-version=2024-05-01"), None).1
-}
-
 /// Two Services work; then one is edited, a third is created for which Azure has no address, and
 /// an operator deletes a rule by hand.
 fn trouble(emulators: &Emulators, server: &str) {
@@ -50,20 +44,19 @@ fn trouble(emulators: &Emulators, server: &str) {
         let minutes = |rule: &Value| rule.pointer("/properties/idleTimeoutInMinutes").cloned();
         rules.len() == 2 && rules.iter().any(|rule| minutes(rule) == Some(json!(9)))
     };
-    wait_for("the edit in Azure", || is_written(&balancer(emulators)).then_some(()));
+    wait_for("the edit in Azure", || is_written(&emulators.balancer()).then_some(()));
     let limit = json!([{"method": "PUT", "path": "publicIPAddresses/", "times": "always",
         "status": 409, "code": QUOTA, "message": "The limit of 3 is reached."}]);
-    assert_eq!(http(&emulators.azure, "POST", "/_/fail", Some(&limit)).0, 200);
+    emulators.order(&limit);
     emulators.create_service("broken");
     wait_for("Azure's answer", || {
         let (_, out, _) = run(&["status", "--server", server]);
         out.contains(QUOTA).then_some(())
     });
-    let mut body = balancer(emulators);
+    let mut body = emulators.balancer();
     let rules = body["properties"]["loadBalancingRules"].as_array_mut().unwrap();
     rules.pop();
-    let path = format!("{BALANCER}?api-version=2024-05-01");
-    assert!(http(&emulators.azure, "PUT", &path, Some(&body)).0 < 300);
+    emulators.write("loadBalancers/kubernetes", &body);
     wait_for("the repair", || {
         let (_, out, _) = run(&["history", "--server", server]);
         out.contains("because repairs drift").then_some(())
@@ -118,7 +111,7 @@ fn ten_questions_have_one_command_each() {
     assert_eq!(controller.terminate(), 0);
     assert_eq!(emulators.address_of("web"), web);
     assert_eq!(
-        balancer(&emulators)["properties"]["loadBalancingRules"].as_array().unwrap().len(),
+        emulators.balancer()["properties"]["loadBalancingRules"].as_array().unwrap().len(),
         2
     );
     stops_everything(&emulators, &kubeconfig);

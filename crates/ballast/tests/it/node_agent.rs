@@ -2,7 +2,7 @@
 //! forwards. Proxies are restarted, fall ill one by one and in most places at once, and agents die;
 //! what is counted is who leaves rotation, and every connection.
 
-use crate::support::{Emulators, Process, http, http_text, run, wait_for};
+use crate::support::{Emulators, Process, http, http_text, node_address, node_name, run, wait_for};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -176,14 +176,6 @@ impl Node {
     }
 }
 
-fn name(number: u32) -> String {
-    format!("vmss{number:06}")
-}
-
-fn address(number: u32) -> String {
-    format!("10.224.0.{}", 4 + number)
-}
-
 struct Stage {
     runtime: Runtime,
     emulators: Emulators,
@@ -206,14 +198,14 @@ impl Stage {
         (1..NODES).for_each(|number| stage.emulators.create_node(number));
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": "ballast-agents"}});
-        stage.post("/api/v1/namespaces", &namespace);
+        stage.emulators.create("/api/v1/namespaces", &namespace);
         let service = json!({"apiVersion": "v1", "kind": "Service",
             "metadata": {"name": "web", "namespace": "default"},
             "spec": {"type": "LoadBalancer", "externalTrafficPolicy": "Local",
                 "ports": [{"port": 80}]}});
-        stage.post("/api/v1/namespaces/default/services", &service);
+        stage.emulators.create("/api/v1/namespaces/default/services", &service);
         let endpoint = |number: u32| {
-            json!({"addresses": [format!("10.244.{number}.5")], "nodeName": name(number),
+            json!({"addresses": [format!("10.244.{number}.5")], "nodeName": node_name(number),
                 "conditions": {"ready": true}})
         };
         let endpoints: Vec<Value> = (0..NODES).map(endpoint).collect();
@@ -222,17 +214,14 @@ impl Stage {
                 "labels": {"kubernetes.io/service-name": "web"}},
             "addressType": "IPv4", "endpoints": endpoints,
             "ports": [{"name": "", "port": 8080, "protocol": "TCP"}]});
-        stage.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", &slice);
+        stage
+            .emulators
+            .create("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", &slice);
         (0..NODES).for_each(|number| stage.start_agent(number));
         stage.place();
         stage.restart_controller();
         stage.wait_for_rotation("all nodes", &[]);
         stage
-    }
-
-    fn post(&self, path: &str, body: &Value) {
-        let (status, answer) = http(&self.emulators.kube, "POST", path, Some(body));
-        assert_eq!(status, 201, "{answer}");
     }
 
     /// Tells the data path where nodes are.
@@ -244,11 +233,9 @@ impl Stage {
             let ports = json!({AGENT_PORT.to_string(): node.probed, &health: node.proxy});
             json!({"address": "127.0.0.1", "others": node.port, "ports": ports})
         };
-        let hosts = self.nodes.iter().map(|(number, node)| (address(*number), host(node)));
+        let hosts = self.nodes.iter().map(|(number, node)| (node_address(*number), host(node)));
         let hosts: serde_json::Map<String, Value> = hosts.collect();
-        let body = json!({ "hosts": hosts });
-        let answer = http(&self.emulators.azure, "POST", "/_/data-path/hosts", Some(&body));
-        assert_eq!(answer.0, 200, "{}", answer.1);
+        self.emulators.place(&hosts.into());
     }
 
     fn start_agent(&mut self, number: u32) {
@@ -258,7 +245,7 @@ impl Stage {
         let mut agent = Process::start_logging(&[
             "node-agent",
             "--node-name",
-            &name(number),
+            &node_name(number),
             "--listen",
             "127.0.0.1:0",
             "--proxy-health",
@@ -285,16 +272,12 @@ impl Stage {
         (self.controller, self.pages) = (Some(controller), pages);
     }
 
-    fn view(&self) -> Value {
-        http(&self.emulators.azure, "GET", "/_/data-path", None).1
-    }
-
     /// The nodes that take no new connections.
     fn out(&self) -> Option<Vec<u32>> {
-        let view = self.view();
+        let view = self.emulators.data_path();
         let backends = view.pointer("/rules/0/backends")?.as_array()?;
         let out = |number: &u32| {
-            let address = address(*number);
+            let address = node_address(*number);
             let found = backends.iter().find(|b| b["address"] == address.as_str());
             found.is_none_or(|backend| backend["takesNewFlows"] != true)
         };
@@ -307,7 +290,7 @@ impl Stage {
 
     fn begin_traffic(&self) {
         let at: SocketAddr = wait_for("the frontend's listener", || {
-            self.view().pointer("/frontends/0/at")?.as_str()?.parse().ok()
+            self.emulators.data_path().pointer("/frontends/0/at")?.as_str()?.parse().ok()
         });
         for _ in 0..CLIENTS {
             self.runtime.spawn(talk(at, usize::MAX, Arc::clone(&self.tally)));
@@ -485,7 +468,7 @@ fn a_successor_is_not_ready_while_only_its_predecessor_listens() {
     let emulators = Emulators::start();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": "ballast-agents"}});
-    assert_eq!(http(&emulators.kube, "POST", "/api/v1/namespaces", Some(&namespace)).0, 201);
+    emulators.create("/api/v1/namespaces", &namespace);
     let path = |name: &str| emulators.path(name).display().to_string();
     let kubeconfig = std::fs::read_to_string(path("kubeconfig")).unwrap();
     let cut = kubeconfig.replace(&emulators.kube, "127.0.0.1:1");
@@ -495,7 +478,7 @@ fn a_successor_is_not_ready_while_only_its_predecessor_listens() {
         Process::start_logging(&[
             "node-agent",
             "--node-name",
-            &name(0),
+            &node_name(0),
             "--listen",
             listen,
             "--proxy-health",

@@ -3,20 +3,8 @@
 use crate::support::{Emulators, ballast, http, outcome, run, wait_until_programmed};
 use serde_json::{Value, json};
 
-const GROUP: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg";
-const VERSION: &str = "?api-version=2024-05-01";
-
-fn path(kind_and_name: &str) -> String {
-    format!("{GROUP}/providers/Microsoft.Network/{kind_and_name}{VERSION}")
-}
-
-fn put(emulators: &Emulators, kind_and_name: &str, body: &Value) {
-    let (code, answer) = http(&emulators.azure, "PUT", &path(kind_and_name), Some(body));
-    assert!(code < 300, "{answer}");
-}
-
 fn is_there(emulators: &Emulators, kind_and_name: &str) -> bool {
-    http(&emulators.azure, "GET", &path(kind_and_name), None).0 == 200
+    emulators.read(kind_and_name).0 == 200
 }
 
 /// Two Services, one of which vanishes while nobody watches, without its finalizer.
@@ -43,11 +31,11 @@ fn what_is_left_over_is_listed_and_deleted_and_nothing_else() {
     let ip = json!({"location": "eastus", "sku": {"name": "Standard"}, "properties": {
         "publicIPAllocationMethod": "Static", "publicIPAddressVersion": "IPv4"}});
     let alike = format!("publicIPAddresses/kubernetes-{base}");
-    put(&emulators, &alike, &ip);
+    emulators.write(&alike, &ip);
     let mut theirs = ip.clone();
     theirs["tags"] = json!({"k8s-azure-service": "default/theirs",
         "k8s-azure-cluster-name": "another"});
-    put(&emulators, "publicIPAddresses/theirs", &theirs);
+    emulators.write("publicIPAddresses/theirs", &theirs);
 
     let (code, out, err) = emulators.run(&["orphans", "-o", "json"]);
     assert_eq!(code, 2, "{out}{err}");
@@ -91,7 +79,7 @@ fn the_last_service_may_be_the_one_that_is_left_over() {
     let (code, out, err) = emulators.run(&["orphans", "--delete", "--yes", "--leader-elect=false"]);
     assert_eq!(code, 0, "{out}{err}");
     assert!(out.contains("load balancer  kubernetes"), "{out}");
-    let group = http(&emulators.azure, "GET", &path("networkSecurityGroups/nsg"), None).1;
+    let group = emulators.read("networkSecurityGroups/nsg").1;
     let rules = group["properties"]["securityRules"].as_array().cloned().unwrap_or_default();
     assert_eq!(rules, Vec::<Value>::new(), "no rule leads to an address that is gone");
     assert_eq!(emulators.run(&["orphans"]).0, 0);

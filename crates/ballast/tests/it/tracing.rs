@@ -1,6 +1,6 @@
 //! The log of the real binary, held against the calls that the emulated Azure got.
 
-use crate::support::{Emulators, Process, http};
+use crate::support::{Emulators, Process};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -56,8 +56,7 @@ fn a_change_leads_by_ids_from_the_log_to_azures_calls() {
         .inspect(|line| assert_eq!(text(line, "changes"), change, "{line}"))
         .map(|line| text(line, "correlation"))
         .collect();
-    let (_, calls) = http(&emulators.azure, "GET", "/_/calls", None);
-    let calls = calls.as_array().unwrap();
+    let calls = emulators.azure_calls();
     let writes = calls.iter().filter(|call| call["method"] != "GET");
     let got: Vec<&str> = writes.map(|call| text(call, "correlation")).collect();
     // Public IP, load balancer, security group.

@@ -78,8 +78,7 @@ fn a_service_is_programmed_planned_shown_edited_and_deleted() {
     let (code, out, err) = emulators.run(&["plan", "--exit-code"]);
     assert_eq!(code, 2, "{out}{err}");
     assert!(out.contains("+ create public IP"), "{out}");
-    let (_, calls) = http(&emulators.azure, "GET", "/_/calls", None);
-    let calls = calls.as_array().unwrap();
+    let calls = emulators.azure_calls();
     assert!(!calls.is_empty() && calls.iter().all(|c| c["method"] == "GET"), "plan never writes");
 
     let (controller, pages) = emulators.controller();

@@ -1,6 +1,6 @@
 //! What is wrong is told in one message, with an exit code, and without a trace of the inside.
 
-use crate::support::{Emulators, Process, ballast, http, http_text, outcome, run};
+use crate::support::{Emulators, Process, ballast, http_text, outcome, run};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -281,7 +281,7 @@ fn who_may_not_read_the_zones_may_plan() {
     emulators.create_service("web");
     let rule = json!([{"kind": "status", "status": 403, "code": "AuthorizationFailed",
         "times": "always", "method": "GET", "path": "/Microsoft.Compute$"}]);
-    assert_eq!(http(&emulators.azure, "POST", "/_/fail", Some(&rule)).0, 200);
+    emulators.order(&rule);
     let (code, out, err) = emulators.run(&["plan", "--exit-code"]);
     assert_eq!(code, 2, "{out}{err}");
 }
@@ -307,7 +307,7 @@ fn a_read_that_azure_throttles_is_waited_for() {
     emulators.create_service("web");
     let rule = json!([{"kind": "status", "status": 429, "code": "TooManyRequests",
         "retry_after": 6, "method": "GET", "path": "loadBalancers"}]);
-    assert_eq!(http(&emulators.azure, "POST", "/_/fail", Some(&rule)).0, 200);
+    emulators.order(&rule);
     let cluster = format!("--kubeconfig={}", emulators.path("kubeconfig").display());
     let config = format!("--cloud-config={}", emulators.path("azure.json").display());
     let (code, out, err) = run(&["plan", &cluster, &config]);

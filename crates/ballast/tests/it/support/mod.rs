@@ -161,6 +161,23 @@ pub fn wait_until_programmed(pages: &str) {
     });
 }
 
+const GROUP: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg";
+const BALANCER: &str = "loadBalancers/kubernetes";
+
+fn network_path(kind_and_name: &str) -> String {
+    format!("{GROUP}/providers/Microsoft.Network/{kind_and_name}?api-version=2024-05-01")
+}
+
+/// The name of a node of the sample.
+pub fn node_name(number: u32) -> String {
+    format!("vmss{number:06}")
+}
+
+/// The address of a node of the sample.
+pub fn node_address(number: u32) -> String {
+    format!("10.224.0.{}", 4 + number)
+}
+
 /// An emulated cluster and an emulated Azure.
 pub struct Emulators {
     pub kube: String,
@@ -201,18 +218,84 @@ impl Emulators {
 
     /// A node that says it is of a scale set.
     pub fn create_node_of(&self, set: &str, number: u32) {
-        let provider = format!(
-            "azure:///subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/\
-             providers/Microsoft.Compute/virtualMachineScaleSets/{set}/virtualMachines/{number}"
-        );
-        let name = format!("vmss{number:06}");
+        self.create_node_on(&node_name(number), &node_address(number), set, number);
+    }
+
+    /// A node on a machine of a scale set.
+    pub fn create_node_on(&self, name: &str, address: &str, set: &str, machine: u32) {
+        let sets = "Microsoft.Compute/virtualMachineScaleSets";
+        let provider = format!("azure://{GROUP}/providers/{sets}/{set}/virtualMachines/{machine}");
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
             "spec": {"providerID": provider}});
-        assert_eq!(http(&self.kube, "POST", "/api/v1/nodes", Some(&node)).0, 201);
-        let status = json!({"status": {"addresses":
-            [{"type": "InternalIP", "address": format!("10.224.0.{}", 4 + number)}]}});
+        self.create("/api/v1/nodes", &node);
+        let status = json!({"status": {"addresses": [{"type": "InternalIP", "address": address}]}});
         let path = format!("/api/v1/nodes/{name}/status");
         assert_eq!(http(&self.kube, "PATCH", &path, Some(&status)).0, 200);
+    }
+
+    /// A new object of the cluster.
+    pub fn create(&self, path: &str, object: &Value) {
+        let (code, answer) = http(&self.kube, "POST", path, Some(object));
+        assert_eq!(code, 201, "{answer}");
+    }
+
+    /// A slice with one Pod that is ready.
+    pub fn create_slice(&self, name: &str, service: &str, address: &str, node: &str) {
+        let slice = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": name, "namespace": "default",
+                "labels": {"kubernetes.io/service-name": service}},
+            "addressType": "IPv4", "endpoints": [{"addresses": [address], "nodeName": node,
+                "conditions": {"ready": true}}]});
+        self.create("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", &slice);
+    }
+
+    /// A resource of the network as another client of Azure reads it, and the answer's code.
+    pub fn read(&self, kind_and_name: &str) -> (u16, Value) {
+        http(&self.azure, "GET", &network_path(kind_and_name), None)
+    }
+
+    /// Another client of Azure writes a resource of the network.
+    pub fn write(&self, kind_and_name: &str, body: &Value) {
+        let (code, answer) = http(&self.azure, "PUT", &network_path(kind_and_name), Some(body));
+        assert!(code < 300, "{answer}");
+    }
+
+    pub fn balancer(&self) -> Value {
+        self.read(BALANCER).1
+    }
+
+    /// Another client of Azure takes all rules away.
+    pub fn delete_rules(&self) {
+        let mut body = self.balancer();
+        body["properties"]["loadBalancingRules"] = json!([]);
+        self.write(BALANCER, &body);
+    }
+
+    /// How the emulated Azure is to answer calls from now on.
+    pub fn order(&self, rules: &Value) {
+        assert_eq!(http(&self.azure, "POST", "/_/fail", Some(rules)).0, 200);
+    }
+
+    /// All calls that Azure has had.
+    pub fn azure_calls(&self) -> Vec<Value> {
+        http(&self.azure, "GET", "/_/calls", None).1.as_array().cloned().unwrap_or_default()
+    }
+
+    /// All that stands in Azure.
+    pub fn resources(&self) -> Vec<Value> {
+        http(&self.azure, "GET", "/_/state", None).1.as_array().cloned().unwrap_or_default()
+    }
+
+    /// Tells the data path where backends really are.
+    pub fn place(&self, hosts: &Value) {
+        let body = json!({ "hosts": hosts });
+        let (code, answer) = http(&self.azure, "POST", "/_/data-path/hosts", Some(&body));
+        assert_eq!(code, 200, "{answer}");
+    }
+
+    /// What the data path leads where.
+    pub fn data_path(&self) -> Value {
+        http(&self.azure, "GET", "/_/data-path", None).1
     }
 
     pub fn folder(&self) -> &Path {
@@ -275,8 +358,7 @@ impl Emulators {
         let service = json!({"apiVersion": "v1", "kind": "Service",
             "metadata": {"name": name, "namespace": "default"},
             "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}});
-        let path = "/api/v1/namespaces/default/services";
-        assert_eq!(http(&self.kube, "POST", path, Some(&service)).0, 201);
+        self.create("/api/v1/namespaces/default/services", &service);
     }
 
     /// A Service that gets its address, which this gives.
