@@ -130,16 +130,25 @@ fn kept() -> [Vec<Value>; 3] {
     [vec![service()], vec![node("n1", 1), node("n2", 2)], resources]
 }
 
-fn look([services, nodes, resources]: [Vec<Value>; 3], config: Value) -> Vec<Broken> {
+fn scene([services, nodes, resources]: [Vec<Value>; 3], config: Value) -> Scene {
     let shared = |all: Vec<Value>| all.into_iter().map(Arc::new).collect();
-    judge(&Scene {
+    Scene {
         config,
         cluster: "kubernetes".to_owned(),
         services: shared(services),
         nodes: shared(nodes),
         resources: shared(resources),
         ..Scene::default()
-    })
+    }
+}
+
+fn look(all: [Vec<Value>; 3], config: Value) -> Vec<Broken> {
+    judge(&scene(all, config))
+}
+
+/// The same in a region with two zones.
+fn zoned(all: [Vec<Value>; 3], config: Value) -> Scene {
+    Scene { zones: vec!["1".to_owned(), "2".to_owned()], ..scene(all, config) }
 }
 
 /// Puts a value at a place; one that ends with `/-` is appended, `null` takes a field away.
@@ -451,19 +460,13 @@ fn an_additional_address_is_that_of_no_frontend() {
 #[test]
 fn zones_of_a_public_ip_that_was_made() {
     let judged = |before: bool| {
-        let [services, nodes, mut resources] = kept();
-        resources[1]["zones"] = json!(["1", "2"]);
-        let shared = |all: &[Value]| all.iter().cloned().map(Arc::new).collect::<Vec<_>>();
-        judge(&Scene {
-            config: config(),
-            cluster: "kubernetes".to_owned(),
-            services: shared(&services),
-            nodes: shared(&nodes),
-            resources: shared(&resources),
-            before: if before { shared(&resources) } else { Vec::new() },
-            zones: vec!["1".to_owned(), "2".to_owned()],
-            ..Scene::default()
-        })
+        let mut all = kept();
+        all[2][1]["zones"] = json!(["1", "2"]);
+        let mut scene = zoned(all, config());
+        if before {
+            scene.before.clone_from(&scene.resources);
+        }
+        judge(&scene)
     };
     let zones = |broken: &[Broken]| broken.iter().filter(|b| b.text.contains("zones")).count();
     assert_eq!(zones(&judged(false)), 1, "that of IPv6 has none");
@@ -490,16 +493,7 @@ fn inside(zones: &Value, config: Value, more: &[(&str, &str)]) -> Vec<Broken> {
             "properties": {"addressPrefixes": ["10.0.0.0/24", "fd00::/64"]}},
         {"id": id("virtualNetworks/vnet/subnets/apps"), "name": "apps",
             "properties": {"addressPrefixes": ["10.0.1.0/24", "fd00:1::/64"]}}]}}));
-    let shared = |all: Vec<Value>| all.into_iter().map(Arc::new).collect();
-    judge(&Scene {
-        config,
-        cluster: "kubernetes".to_owned(),
-        services: shared(services),
-        nodes: shared(nodes),
-        resources: shared(resources),
-        zones: vec!["1".to_owned(), "2".to_owned()],
-        ..Scene::default()
-    })
+    judge(&zoned([services, nodes, resources], config))
 }
 
 #[test]
