@@ -640,7 +640,7 @@ fn run(layout: Layout, going: u32, drain_seconds: u32) -> Arc<Tally> {
         }
     });
     if stage.drains {
-        let view = stage.view();
+        let view = stage.emulators.data_path();
         assert_eq!(view["unreached"], 0, "{view:#}");
         assert_eq!(view["counts"]["noneHealthy"], 0, "{view:#}");
         // An admin state moves datagrams to another node and ends nothing. An address that leaves

@@ -93,6 +93,8 @@ fn drift_stands_in_the_history_with_the_way_to_who_made_it() {
         out.contains("because repairs drift").then_some(out)
     });
     assert!(out.contains(" DRIFT loadBalancers/kubernetes: rule "), "{out}");
+    let id = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/providers/\
+              Microsoft.Network/loadBalancers/kubernetes";
     assert!(out.contains(&format!("az monitor activity-log list --resource-id {id}")), "{out}");
     assert_eq!(controller.terminate(), 0);
 }
