@@ -2,6 +2,7 @@
 //! that and on what it wants itself, never on how far the controller is: the same inputs come with
 //! faults and without.
 
+pub(crate) mod between;
 pub mod class;
 pub mod doubts;
 pub mod families;

@@ -1,11 +1,12 @@
 //! L1 over Services of every kind, while nothing goes wrong.
 
 use super::{HEAL_MS, Play};
-use crate::actor::Company;
+use crate::actor::{Company, between};
 use crate::check::cost::snapshot;
 use crate::check::fair::Round;
 use crate::interrupt::LATE_MS;
 use crate::random::Random;
+use crate::scene::Layout;
 use crate::tally::count;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -72,8 +73,7 @@ impl Play {
                     self.company.change_all(&mut random, &mut self.stage);
                     self.company.scale_in(&mut shrinking, &mut self.stage);
                     self.company.share_otherwise(&mut sharing, &mut self.stage);
-                    self.company.move_about(&mut self.stage);
-                    self.company.move_on(&mut self.stage);
+                    self.move_some();
                     if round > 1 {
                         self.company.contest(&mut contesting, &mut self.stage);
                     }
@@ -84,6 +84,7 @@ impl Play {
             }
             self.stage.follow();
             self.come_right();
+            self.judge_between(revision);
             self.stage.check_round(round == 0);
             if round == 0 {
                 self.judge_newcomers(&earlier);
@@ -100,6 +101,24 @@ impl Play {
             }
         }
         self.turn_pools();
+    }
+
+    /// Services come to another place.
+    fn move_some(&mut self) {
+        self.company.move_about(&mut self.stage);
+        self.company.move_on(&mut self.stage);
+        self.company.move_between(&mut self.stage);
+    }
+
+    /// S3: a Service that goes to another load balancer tells its addresses on the way.
+    fn judge_between(&mut self, revision: u64) {
+        if self.stage.scene.layout != Layout::Several {
+            return;
+        }
+        count(&mut self.stage.tally.checks, "S3");
+        if let Some(address) = between::lost(&self.stage, revision) {
+            self.stage.fail("S3", format!("default/between no longer tells {address}"));
+        }
     }
 
     /// All of them come.
