@@ -6,7 +6,7 @@ use cel_interpreter::objects::{Key, Map};
 use cel_interpreter::{Context, ExecutionError, Program, Value};
 use fixture::{any_policy, any_service, policy, several};
 use ipnet::IpNet;
-use model::kubernetes::{Affinity, Ingress, Service, ServicePort, TargetPort, TrafficPolicy};
+use model::kubernetes::{Affinity, Ingress, Service, TargetPort, TrafficPolicy};
 use model::policy::{BalancerSku, ClusterProbe, Layout};
 use model::report::Severity;
 use model::{Family, Policy, Protocol};
@@ -23,15 +23,8 @@ const INTERNAL: (&str, &str) = ("azure-load-balancer-internal", "true");
 
 /// A Service with the ports 80 and 443.
 fn service(annotations: &[(&str, &str)]) -> Service {
-    let service = fixture::service(annotations);
-    let port = |name: &str, port, node_port| ServicePort {
-        name: name.into(),
-        port,
-        node_port: Some(node_port),
-        ..service.ports[0].clone()
-    };
-    let ports = vec![port("http", 80, 30080), port("https", 443, 30443)];
-    Service { ports, ..service }
+    let ports = vec![fixture::port("http", 80, 30080), fixture::port("https", 443, 30443)];
+    Service { ports, ..fixture::service(annotations) }
 }
 
 /// What Kubernetes adds to the language, as far as it is used.

@@ -10,7 +10,7 @@ use console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
 use console::view::{Calls, DriftLine, Head, Snapshot};
 use model::azure::{
     Access, AdminState, Frontend, FrontendAddress, LoadBalancer, NatGateway, Pool, PoolAddress,
-    Provisioning, PublicIp, Rest, Rule, RuleProtocol, SecurityRule, Sku,
+    PublicIp, Rest, Rule, RuleProtocol, SecurityRule,
 };
 use model::kubernetes::{Service, ServicePort, TargetPort};
 use model::obstacle::{Obstacle, ObstacleKind, Subject};
@@ -87,19 +87,11 @@ fn a_balancer(count: usize) -> LoadBalancer {
     };
     LoadBalancer {
         id: id.clone(),
-        etag: None,
-        location: Arc::from("somewhere"),
-        edge_zone: None,
-        tags: None,
-        sku: Sku::Standard,
-        scope: None,
         frontends: (0..count).map(frontend).collect(),
         pools: vec![pool],
         rules: (0..count).map(rule).collect(),
         probes: Vec::new(),
-        foreign: Vec::new(),
-        provisioning: Provisioning::Succeeded,
-        rest: rest(),
+        ..fixture::balancer()
     }
 }
 

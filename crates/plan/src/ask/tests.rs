@@ -17,14 +17,7 @@ use model::report::{Finding, Severity};
 use std::collections::BTreeSet;
 
 fn port(name: &str, protocol: Protocol, port: u16, node_port: u16) -> ServicePort {
-    ServicePort {
-        name: name.into(),
-        protocol,
-        port,
-        target_port: TargetPort::Number(8080),
-        node_port: Some(node_port),
-        app_protocol: None,
-    }
+    ServicePort { protocol, ..fixture::port(name, port, node_port) }
 }
 
 fn service(annotations: &[(&str, &str)]) -> Service {

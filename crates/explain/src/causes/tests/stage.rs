@@ -6,7 +6,7 @@ use model::azure::{PublicIp, Subnet, WayOut};
 use model::kubernetes::{Node, Service, ServicePort, TargetPort};
 use model::policy::OutboundSnat;
 use model::world::{Fact, Kind, VirtualMachine};
-use model::{Family, Group, NodeName, Policy, Protocol, ResourceId, World};
+use model::{Family, Group, NodeName, Policy, ResourceId, World};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,14 +27,8 @@ pub(super) fn policy() -> Policy {
 }
 
 pub(super) fn port(number: u16, node_port: u16) -> ServicePort {
-    ServicePort {
-        name: format!("p{number}").into(),
-        protocol: Protocol::Tcp,
-        port: number,
-        target_port: TargetPort::Number(8443),
-        node_port: Some(node_port),
-        app_protocol: None,
-    }
+    let target_port = TargetPort::Number(8443);
+    ServicePort { target_port, ..fixture::port(&format!("p{number}"), number, node_port) }
 }
 
 pub(super) fn service() -> Service {

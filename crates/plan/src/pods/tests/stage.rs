@@ -17,7 +17,7 @@ use model::plan::{
 };
 use model::report::Wait;
 use model::world::{Fact, InFlight, Kind, Labels};
-use model::{Family, Plan, Policy, Protocol, Report, ResourceId, ServiceName, World};
+use model::{Family, Plan, Policy, Report, ResourceId, ServiceName, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -35,14 +35,8 @@ pub(super) fn service(n: u8) -> Service {
 }
 
 pub(super) fn port(port: u16, target: u16) -> ServicePort {
-    ServicePort {
-        name: "".into(),
-        protocol: Protocol::Tcp,
-        port,
-        target_port: TargetPort::Number(target),
-        node_port: None,
-        app_protocol: None,
-    }
+    let target_port = TargetPort::Number(target);
+    ServicePort { target_port, node_port: None, ..fixture::port("", port, 0) }
 }
 
 pub(super) fn pod(n: u8, label: &str, node: u8) -> Pod {
