@@ -84,31 +84,26 @@ mod tests {
     use super::*;
     use plan::Planner;
 
-    #[test]
-    fn a_settled_cluster_needs_nothing_and_a_changed_one_does() {
-        let mut settled = Settled::with(3, &mut |_| {}).expect("three Services settle");
+    /// Once they have settled nothing is planned; after a change of one, and of all, it is one call.
+    fn one_call_a_change(services: u32) {
+        let mut settled = Settled::with(services, &mut |_| {}).expect("the Services settle");
         let mut planner = Planner::default();
         let (plan, _) = planner.plan(&settled.world, &settled.policy);
-        assert!(plan.is_empty(), "{plan:#?}");
-        settled.change_one();
-        let (plan, _) = planner.plan(&settled.world, &settled.policy);
-        assert_eq!(plan.changes.len(), 1, "the load balancer: {plan:#?}");
-        settled.change_all();
-        let (plan, _) = planner.plan(&settled.world, &settled.policy);
-        assert_eq!(plan.changes.len(), 1, "still one load balancer: {plan:#?}");
+        assert!(plan.is_empty(), "nothing is left to do");
+        for change in [Settled::change_one, Settled::change_all] {
+            change(&mut settled);
+            let (plan, _) = planner.plan(&settled.world, &settled.policy);
+            assert_eq!(plan.changes.len(), 1, "{services} Services");
+        }
+    }
+
+    #[test]
+    fn a_settled_cluster_needs_nothing_and_a_changed_one_does() {
+        one_call_a_change(3);
     }
 
     #[test]
     fn with_pods_a_change_is_of_the_address_table() {
-        let mut settled = Settled::with(2_001, &mut |_| {}).expect("the Services settle");
-        let mut planner = Planner::default();
-        let (plan, _) = planner.plan(&settled.world, &settled.policy);
-        assert!(plan.is_empty(), "nothing is left to do");
-        settled.change_one();
-        let (plan, _) = planner.plan(&settled.world, &settled.policy);
-        assert_eq!(plan.changes.len(), 1, "one call of addresses");
-        settled.change_all();
-        let (plan, _) = planner.plan(&settled.world, &settled.policy);
-        assert_eq!(plan.changes.len(), 1, "one call of addresses");
+        one_call_a_change(2_001);
     }
 }

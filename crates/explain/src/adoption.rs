@@ -278,6 +278,16 @@ mod tests {
         PublicIp { tags: tags_of(&[("team", "net")]), ..ip }
     }
 
+    /// The only write, which is of a public IP.
+    fn written(found: &Adoption) -> &PublicIp {
+        let [change] = found.changes.as_slice() else { panic!("{:?}", found.changes) };
+        assert!(change.guard.is_some(), "another client's edit is not overwritten");
+        let Action::Put { after: Resource::PublicIp(ip), .. } = &change.action else {
+            panic!("{change:?}")
+        };
+        ip
+    }
+
     fn adopted(world: &World, service: &ServiceName) -> Result<Adoption, Refused> {
         adoption(world, &policy(), service, Handover::ToBallast)
     }
@@ -295,11 +305,7 @@ mod tests {
         };
         let found = back(ours(), &policy(), "web").expect("it can");
         assert_eq!(found.users, [name("web"), name("web-2")]);
-        let [change] = found.changes.as_slice() else { panic!("{:?}", found.changes) };
-        assert!(change.guard.is_some(), "another client's edit is not overwritten");
-        let Action::Put { after: Resource::PublicIp(ip), .. } = &change.action else {
-            panic!("{change:?}")
-        };
+        let ip = written(&found);
         let wanted = [("team", "net"), ("k8s-azure-service", ""), ("k8s-azure-cluster-name", "")];
         assert_eq!(ip.tags, tags_of(&wanted));
         let more = found.then.changes.iter().find(|change| change.target == ip.id);
@@ -319,11 +325,7 @@ mod tests {
     fn the_first_holder_hands_over_with_the_names_of_all_users() {
         let found = adopted(&estate(byo()), &name("web")).expect("it can");
         assert_eq!(found.users, [name("web"), name("web-2")]);
-        let [change] = found.changes.as_slice() else { panic!("{:?}", found.changes) };
-        assert!(change.guard.is_some(), "another client's edit is not overwritten");
-        let Action::Put { after: Resource::PublicIp(ip), .. } = &change.action else {
-            panic!("{change:?}")
-        };
+        let ip = written(&found);
         let wanted = tags_of(&[
             ("team", "net"),
             ("k8s-azure-service", "default/web,default/web-2"),

@@ -36,6 +36,19 @@ impl Folder {
         Self(folder)
     }
 
+    /// Writes a kubeconfig; the flags that name it and the cloud config.
+    fn flags(&self, server: &str, user: &str) -> [String; 2] {
+        let kubeconfig = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
+             clusters: [{{name: a, cluster: {{server: '{server}'}}}}]\n\
+             contexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n\
+             users: [{{name: a, user: {{{user}}}}}]\n"
+        );
+        std::fs::write(self.path("kubeconfig"), kubeconfig).unwrap();
+        [("cloud-config", "azure.json"), ("kubeconfig", "kubeconfig")]
+            .map(|(flag, name)| format!("--{flag}={}", self.path(name)))
+    }
+
     fn path(&self, name: &str) -> String {
         self.0.path().join(name).display().to_string()
     }
@@ -122,12 +135,7 @@ fn an_unreachable_cluster_and_an_unreachable_azure_are_69_for_plan() {
     let mut there = config();
     there["resourceManagerEndpoint"] = json!("http://127.0.0.1:1");
     let folder = Folder::with(&there.to_string());
-    let flag = format!("--cloud-config={}", folder.path("azure.json"));
-    let kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
-        clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n\
-        contexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n";
-    std::fs::write(folder.path("kubeconfig"), kubeconfig).unwrap();
-    let cluster = format!("--kubeconfig={}", folder.path("kubeconfig"));
+    let [flag, cluster] = folder.flags("http://127.0.0.1:1", "");
     told(&["plan", &flag, &cluster], 69, &["API server", "refused"]);
     told(&["plan", &flag, "--kubeconfig=/nowhere"], 64, &["/nowhere", "kubeconfig"]);
 
@@ -155,28 +163,16 @@ fn run_takes_the_cluster_of_kubeconfig_from_the_environment() {
 #[test]
 fn plain_http_to_an_api_server_on_another_machine_is_refused() {
     let folder = Folder::with(&config().to_string());
-    let kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
-        clusters: [{name: a, cluster: {server: 'http://192.0.2.1:8080'}}]\n\
-        contexts: [{name: a, context: {cluster: a, user: a}}]\n\
-        users: [{name: a, user: {token: hunter2-hunter2}}]\n";
-    std::fs::write(folder.path("kubeconfig"), kubeconfig).unwrap();
-    let flag = format!("--cloud-config={}", folder.path("azure.json"));
-    let cluster = format!("--kubeconfig={}", folder.path("kubeconfig"));
+    let [flag, cluster] = folder.flags("http://192.0.2.1:8080", "token: hunter2-hunter2");
     told(&["plan", &flag, &cluster], 64, &["http://192.0.2.1:8080", "plain HTTP", "https"]);
 }
 
 #[test]
 fn run_waits_for_a_cluster_and_says_so() {
-    let folder = Folder::with(&config().to_string());
     let mut there = config();
     there["resourceManagerEndpoint"] = json!("http://127.0.0.1:1");
-    std::fs::write(folder.path("azure.json"), there.to_string()).unwrap();
-    let kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
-        clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n\
-        contexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n";
-    std::fs::write(folder.path("kubeconfig"), kubeconfig).unwrap();
-    let flag = format!("--cloud-config={}", folder.path("azure.json"));
-    let cluster = format!("--kubeconfig={}", folder.path("kubeconfig"));
+    let folder = Folder::with(&there.to_string());
+    let [flag, cluster] = folder.flags("http://127.0.0.1:1", "");
     let mut process = Process::start_logging(&["run", "--port=0", &flag, &cluster]);
     let pages = process.address();
     process.line_with("not started yet");

@@ -5,8 +5,7 @@ use crate::support::*;
 use serde_json::{Value, json};
 
 fn fifty() -> sim::Laboratory {
-    let mut lab = laboratory(&json!({}));
-    lab.settle(DAY_MS);
+    let mut lab = served([]);
     lab.azure.clear_calls();
     (0..50).for_each(|n| create(&mut lab, service(n)));
     lab
@@ -140,8 +139,7 @@ fn fifty_deleted_together() {
 /// A public IP is made before a frontend uses it, and has another ETag once one does.
 #[test]
 fn the_first_change_of_a_bound_public_ip_is_one_read_and_one_write() {
-    let mut lab = laboratory(&json!({}));
-    lab.settle(DAY_MS);
+    let mut lab = served([]);
     create(&mut lab, service(1));
     lab.settle(DAY_MS);
     let label = |lab: &mut sim::Laboratory, label: &str| {
@@ -218,8 +216,7 @@ fn a_refused_public_ip_holds_nobody_else_up() {
 #[test]
 fn a_conflict_that_does_not_pass_is_told_and_backed_off() {
     for (code, most, warns) in [("InvalidResourceLocation", 2, true), ("ScopeLocked", 1, false)] {
-        let mut lab = laboratory(&json!({}));
-        lab.settle(DAY_MS);
+        let mut lab = served([]);
         create(&mut lab, service(0));
         lab.azure.add_fault(refusing(409, code, "PUT", "loadBalancers/").always());
         lab.azure.clear_calls();
@@ -373,8 +370,7 @@ fn what_a_service_had_that_vanished_stays_until_that_is_noted() {
 
 #[test]
 fn what_azure_is_still_changing_for_a_former_process_is_looked_at_soon() {
-    let mut lab = laboratory(&json!({}));
-    lab.settle(DAY_MS);
+    let mut lab = served([]);
     lab.azure.options_mut().lro_ms = 20_000;
     create(&mut lab, service(0));
     lab.pass(1_000);
@@ -402,8 +398,7 @@ fn a_frontend_that_fails_the_load_balancer_is_found() {
 /// Eight Services on a load balancer that takes five seconds to be written; Azure refuses what is
 /// written for web-0003.
 fn one_at_fault_of_eight() -> sim::Laboratory {
-    let mut lab = laboratory(&json!({}));
-    lab.settle(DAY_MS);
+    let mut lab = served([]);
     lab.azure.options_mut().lro_ms = 5_000;
     (0..8).for_each(|n| create(&mut lab, service(n)));
     let base = base_of(&lab, "web-0003");
@@ -492,8 +487,7 @@ fn a_service_of_another_class_is_not_touched() {
 #[test]
 fn a_service_deleted_while_its_public_ip_is_made_leaves_nothing() {
     for moment in 0..12u64 {
-        let mut lab = laboratory(&json!({}));
-        lab.settle(DAY_MS);
+        let mut lab = served([]);
         lab.azure_latency_ms = 30;
         lab.azure.options_mut().lro_ms = 40;
         create(&mut lab, service(1));

@@ -56,12 +56,18 @@ fn switch(lab: &mut Laboratory, to: Config) {
     assert_eq!(resources(lab), azure);
 }
 
-#[test]
-fn nodes_to_containers() {
+/// Two Services on load balancers over nodes.
+fn over_nodes() -> Laboratory {
     let mut lab = container_laboratory(3);
     lab.restart_with(nodes());
     (1..3).for_each(|n| create(&mut lab, web(n)));
     assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    lab
+}
+
+#[test]
+fn nodes_to_containers() {
+    let mut lab = over_nodes();
     assert_eq!(finding(&lab), None);
     switch(&mut lab, pods());
     let text = finding(&lab).expect("the start is refused");
@@ -86,10 +92,7 @@ fn nodes_to_containers() {
 /// The operator deletes the leftovers in Azure: the next look at Azure lets the start go on.
 #[test]
 fn it_goes_on_by_itself_once_the_leftovers_are_gone() {
-    let mut lab = container_laboratory(3);
-    lab.restart_with(nodes());
-    (1..3).for_each(|n| create(&mut lab, web(n)));
-    assert!(lab.settle(DAY_MS));
+    let mut lab = over_nodes();
     switch(&mut lab, pods());
     for kind in ["/loadBalancers/kubernetes", "/publicIPAddresses/kubernetes-"] {
         let ids = resources(&lab).into_iter().filter_map(|r| r["id"].as_str().map(str::to_owned));
