@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use plan::Planner;
 
-    /// Once they have settled nothing is planned; after a change of one, and of all, it is one call.
+    /// Once they have settled nothing is planned; after a change of one, or of all, one call is.
     fn one_call_a_change(services: u32) {
         let mut settled = Settled::with(services, &mut |_| {}).expect("the Services settle");
         let mut planner = Planner::default();
