@@ -20,6 +20,8 @@ pub(crate) struct Mover {
     pub subnet: ResourceId,
     /// The load balancer that it is to be on.
     pub to: ResourceId,
+    /// Another load balancer has yet to release it: it comes with a later write than the next one.
+    pub is_held: bool,
 }
 
 /// Private addresses on the way, once they are asked for.
@@ -51,11 +53,25 @@ pub(crate) fn private(draft: &Draft<'_>) -> Vec<Mover> {
             {
                 let subnet = intent.subnet.as_ref().unwrap_or(&draft.policy.subnet_name);
                 let subnet = draft.policy.subnet_id(subnet);
-                movers.push(Mover { uid: uid.clone(), address, subnet, to: to.clone() });
+                let is_held = is_held(draft, intent, address);
+                let (uid, to) = (uid.clone(), to.clone());
+                movers.push(Mover { uid, address, subnet, to, is_held });
             }
         }
     }
     movers
+}
+
+/// Whether a frontend of a Service still has an address that goes with it. Where others stand on
+/// the frontend it stays.
+fn is_held(draft: &Draft<'_>, intent: &Intent, address: IpAddr) -> bool {
+    draft.views().any(|balancer| {
+        let is_alone = |name: &str| {
+            balancer.rules_to(name).iter().all(|rule| name::is_of(&rule.name, &intent.base))
+        };
+        let own = balancer.frontends_of(&intent.base);
+        own.iter().any(|f| f.private() == Some(address) && is_alone(&f.name))
+    })
 }
 
 /// The addresses of a Service that keep their rules and their place in the status although no

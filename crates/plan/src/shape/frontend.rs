@@ -215,7 +215,7 @@ fn mover(
     let mut movers = movers.get_or_init(|| moving::private(draft)).iter();
     let other = movers.find(|mover| {
         mover.uid != intent.uid
-            && mover.to != *here
+            && (mover.is_held || mover.to != *here)
             && mover.subnet == *subnet
             && may_get(mover.address)
     });
