@@ -77,17 +77,29 @@ pub(crate) fn elsewhere(
     address: &Address,
 ) -> Option<Held> {
     let here = &place.balancer.id;
-    for balancer in draft.views().filter(|b| b.id != *here) {
-        if let Some(frontend) = address.find(balancer) {
-            let id = balancer.id.clone();
-            let stays = is_others(draft, balancer, frontend)
-                || keepers(draft, place.chosen, balancer, frontend)
-                    .iter()
-                    .any(|uid| *uid != asker.uid && is_seated(draft, uid, &id));
-            return Some(if stays { Held::Staying(id) } else { Held::ReleasePending(id) });
-        }
-    }
-    place.drafted.get_or_init(|| drafted(draft, here)).get(address).cloned().map(Held::Staying)
+    standing(draft, place.chosen, asker, here, address).or_else(|| {
+        let drafted = place.drafted.get_or_init(|| drafted(draft, here));
+        drafted.get(address).cloned().map(Held::Staying)
+    })
+}
+
+/// Looks for an address on load balancers other than one, as they are.
+pub(crate) fn standing(
+    draft: &Draft<'_>,
+    chosen: &Chosen,
+    asker: &Intent,
+    here: &ResourceId,
+    address: &Address,
+) -> Option<Held> {
+    draft.views().filter(|b| b.id != *here).find_map(|balancer| {
+        let frontend = address.find(balancer)?;
+        let id = balancer.id.clone();
+        let stays = is_others(draft, balancer, frontend)
+            || keepers(draft, chosen, balancer, frontend)
+                .iter()
+                .any(|uid| *uid != asker.uid && is_seated(draft, uid, &id));
+        Some(if stays { Held::Staying(id) } else { Held::ReleasePending(id) })
+    })
 }
 
 /// The load balancers but this one.

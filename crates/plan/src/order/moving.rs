@@ -2,6 +2,7 @@
 
 use crate::ask::Intent;
 use crate::claim::choice::Chosen;
+use crate::claim::holder::{self, Address, Held};
 use crate::claim::placement::Placement;
 use crate::draft::{Draft, PATIENCE};
 use crate::own::{self, name};
@@ -20,16 +21,27 @@ pub(crate) struct Mover {
     pub subnet: ResourceId,
     /// The load balancer that it is to be on.
     pub to: ResourceId,
-    /// Another load balancer has yet to release it: it comes with a later write than the next one.
-    pub is_held: bool,
+    /// The load balancer that has yet to release it: it comes with a later write than the next one.
+    pub from: Option<ResourceId>,
+}
+
+impl Mover {
+    /// Whether Azure may give the address to a frontend that asks for any on a load balancer now.
+    /// Where one keeps it because its write is refused again and again, none on another gets it.
+    pub fn may_be_lost(&self, draft: &Draft<'_>, here: &ResourceId) -> bool {
+        match &self.from {
+            Some(from) => from == here || !is_refused(draft, from),
+            None => self.to != *here,
+        }
+    }
 }
 
 /// Private addresses on the way, once they are asked for.
 pub(crate) type Movers = OnceCell<Vec<Mover>>;
 
 /// Private addresses on the way. One whose load balancer is refused again and again is not waited
-/// for: it is told there, and others go on.
-pub(crate) fn private(draft: &Draft<'_>) -> Vec<Mover> {
+/// for: it is told there, and others go on. Nor is one that stays where it is, for others.
+pub(crate) fn private(draft: &Draft<'_>, chosen: &Chosen) -> Vec<Mover> {
     let mut standing: BTreeMap<&ResourceId, BTreeSet<IpAddr>> = BTreeMap::new();
     for balancer in draft.each_balancer() {
         let addresses = balancer.frontends.iter().filter_map(|f| f.private());
@@ -42,7 +54,7 @@ pub(crate) fn private(draft: &Draft<'_>) -> Vec<Mover> {
             continue;
         }
         let to = draft.policy.balancer_id(to);
-        if draft.world.in_flight.get(&to).is_some_and(|write| write.attempt >= PATIENCE) {
+        if is_refused(draft, &to) {
             continue;
         }
         let stands = |a: &IpAddr| standing.get(&to).is_some_and(|all| all.contains(a));
@@ -51,27 +63,24 @@ pub(crate) fn private(draft: &Draft<'_>) -> Vec<Mover> {
             if let Some(address) = shown
                 && internal(draft, intent, family) == Some(address)
             {
+                let at = Address::Private(address);
+                let from = match holder::standing(draft, chosen, intent, &to, &at) {
+                    Some(Held::Staying(_)) => continue,
+                    Some(Held::ReleasePending(from)) => Some(from),
+                    None => None,
+                };
                 let subnet = intent.subnet.as_ref().unwrap_or(&draft.policy.subnet_name);
                 let subnet = draft.policy.subnet_id(subnet);
-                let is_held = is_held(draft, intent, address);
                 let (uid, to) = (uid.clone(), to.clone());
-                movers.push(Mover { uid, address, subnet, to, is_held });
+                movers.push(Mover { uid, address, subnet, to, from });
             }
         }
     }
     movers
 }
 
-/// Whether a frontend of a Service still has an address that goes with it. Where others stand on
-/// the frontend it stays.
-fn is_held(draft: &Draft<'_>, intent: &Intent, address: IpAddr) -> bool {
-    draft.views().any(|balancer| {
-        let is_alone = |name: &str| {
-            balancer.rules_to(name).iter().all(|rule| name::is_of(&rule.name, &intent.base))
-        };
-        let own = balancer.frontends_of(&intent.base);
-        own.iter().any(|f| f.private() == Some(address) && is_alone(&f.name))
-    })
+fn is_refused(draft: &Draft<'_>, balancer: &ResourceId) -> bool {
+    draft.world.in_flight.get(balancer).is_some_and(|write| write.attempt >= PATIENCE)
 }
 
 /// The addresses of a Service that keep their rules and their place in the status although no

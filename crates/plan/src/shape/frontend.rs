@@ -157,7 +157,7 @@ fn internal(
         None => {}
     }
     if address.is_none()
-        && let Some(to) = mover(draft, intent, family, (&balancer.id, movers), &subnet, &prefixes)
+        && let Some(to) = mover(draft, intent, family, (place, movers), &subnet, &prefixes)
     {
         return Wanted::Wait(Wait::Resource { id: to, until: Until::Written });
     }
@@ -205,17 +205,17 @@ fn mover(
     draft: &Draft<'_>,
     intent: &Intent,
     family: Family,
-    (here, movers): (&ResourceId, &Movers),
+    (place, movers): (&Place<'_>, &Movers),
     subnet: &ResourceId,
     prefixes: &[ipnet::IpNet],
 ) -> Option<ResourceId> {
     let may_get = |address: IpAddr| {
         Family::of(address) == family && prefixes.iter().any(|prefix| prefix.contains(&address))
     };
-    let mut movers = movers.get_or_init(|| moving::private(draft)).iter();
+    let mut movers = movers.get_or_init(|| moving::private(draft, place.chosen)).iter();
     let other = movers.find(|mover| {
         mover.uid != intent.uid
-            && (mover.is_held || mover.to != *here)
+            && mover.may_be_lost(draft, &place.balancer.id)
             && mover.subnet == *subnet
             && may_get(mover.address)
     });

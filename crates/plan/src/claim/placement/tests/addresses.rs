@@ -6,7 +6,7 @@ use model::azure::{FrontendAddress, LoadBalancer};
 use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, TrafficPolicy};
 use model::policy::Layout;
 use model::report::{ServiceReport, State, Until, Wait};
-use model::world::{Fact, Need};
+use model::world::{Fact, InFlight, Need};
 use model::{Family, Group, Policy, World};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,6 +16,7 @@ const INTERNAL: (&str, &str) = ("azure-load-balancer-internal", "true");
 const PINNED: (&str, &str) = ("azure-load-balancer-ipv4", "10.0.200.9");
 const ANOTHER: (&str, &str) = ("azure-load-balancer-ipv4", "10.0.200.10");
 const SET: (&str, &str) = ("azure-load-balancer-mode", "vmss2");
+const FIRST: (&str, &str) = ("azure-load-balancer-configurations", "kubernetes");
 const SECOND: (&str, &str) = ("azure-load-balancer-configurations", "lb2");
 
 fn claimed(n: u8, annotations: &[(&str, &str)]) -> Service {
@@ -30,6 +31,11 @@ fn beside(service: Service) -> Service {
     let mut ports = service.ports.clone();
     (ports[0].port, ports[0].node_port) = (443, Some(30443));
     Service { ports, ..service }
+}
+
+/// Its status tells an address.
+fn telling(address: &str, service: Service) -> Service {
+    Service { ingress: vec![Ingress { ip: Some(address.into()), hostname: None }], ..service }
 }
 
 fn per_set() -> Policy {
@@ -253,16 +259,39 @@ fn a_service_on_two_balancers_keeps_the_one_that_its_status_tells_of() {
 fn who_asks_for_any_private_address_waits_for_one_that_moves() {
     for (newcomer, at) in [("kubernetes", [vec![3], vec![1, 2]]), ("lb2", [vec![], vec![1, 2, 3]])]
     {
-        let newcomer = ("azure-load-balancer-configurations", newcomer);
-        assert_eq!(one_moves_and_another_comes(newcomer), at);
+        let (policy, mut world) = one_moves_and_another_comes(newcomer);
+        let (plan, report) = crate::plan(&world, &policy);
+        let waits = &report.services[&uid(3)].waits;
+        assert!(waits.contains(&written(&policy)), "{waits:#?}");
+        let one = policy.balancer_id("kubernetes-internal");
+        assert!(plan.changes.iter().any(|change| change.target == one), "it lets go at once");
+        settle(&mut world, &policy);
+        assert_eq!(["kubernetes-internal", "lb2-internal"].map(|name| on(&world, name)), at);
     }
 }
 
-/// The Services on both load balancers, in the end.
-fn one_moves_and_another_comes(newcomer: (&str, &str)) -> [Vec<u8>; 2] {
+/// Azure keeps the address where it is. What comes to that load balancer would come with the write
+/// that releases it.
+#[test]
+fn a_load_balancer_that_cannot_be_written_delays_nothing_on_others() {
+    for (newcomer, waits) in [("kubernetes", true), ("lb2", false)] {
+        let (policy, mut world) = one_moves_and_another_comes(newcomer);
+        let failing = InFlight { attempt: 3, ..fixture::in_flight([]) };
+        world.in_flight.insert(policy.balancer_id("kubernetes-internal"), failing);
+        let (_, report) = crate::plan(&world, &policy);
+        let report = &report.services[&uid(3)];
+        assert_eq!(report.waits.contains(&written(&policy)), waits, "{report:#?}");
+    }
+}
+
+fn written(policy: &Policy) -> Wait {
+    Wait::Resource { id: policy.balancer_id("lb2-internal"), until: Until::Written }
+}
+
+/// The first Service moves from one load balancer to the other, and the third one comes.
+fn one_moves_and_another_comes(newcomer: &str) -> (Policy, World) {
     let policy = policy(Layout::Several(two()));
-    let first = ("azure-load-balancer-configurations", "kubernetes");
-    let mut world = world(vec![claimed(1, &[INTERNAL, first]), claimed(2, &[INTERNAL, SECOND])]);
+    let mut world = world(vec![claimed(1, &[INTERNAL, FIRST]), claimed(2, &[INTERNAL, SECOND])]);
     settle(&mut world, &policy);
     let told: IpAddr = [10, 0, 200, 9].into();
     let balancers = world.azure.balancers.known_mut().expect("read");
@@ -274,20 +303,39 @@ fn one_moves_and_another_comes(newcomer: (&str, &str)) -> [Vec<u8>; 2] {
         };
         *address = Some(told);
     }
-    let moves = Service {
-        ingress: vec![Ingress { ip: Some("10.0.200.9".into()), hostname: None }],
-        ..claimed(1, &[INTERNAL, SECOND])
-    };
-    change(&mut world, moves);
+    change(&mut world, telling(PINNED.1, claimed(1, &[INTERNAL, SECOND])));
+    let newcomer = ("azure-load-balancer-configurations", newcomer);
     change(&mut world, beside(claimed(3, &[INTERNAL, newcomer])));
-    let (plan, report) = crate::plan(&world, &policy);
-    let id = policy.balancer_id("lb2-internal");
-    let wait = Wait::Resource { id, until: Until::Written };
-    assert!(report.services[&uid(3)].waits.contains(&wait), "{:#?}", report.services[&uid(3)]);
-    let one = policy.balancer_id("kubernetes-internal");
-    assert!(plan.changes.iter().any(|change| change.target == one), "it lets go at once");
+    (policy, world)
+}
+
+/// They would wait for each other: neither address is on its way.
+#[test]
+fn two_services_that_leave_shared_addresses_for_each_others_load_balancers_both_come() {
+    let policy = policy(Layout::Several(two()));
+    let mut world = world(vec![
+        claimed(1, &[INTERNAL, FIRST, PINNED]),
+        claimed(2, &[INTERNAL, SECOND, ANOTHER]),
+    ]);
     settle(&mut world, &policy);
-    ["kubernetes-internal", "lb2-internal"].map(|name| on(&world, name))
+    let guest = |n: u8, address: &str, annotations: &[(&str, &str)]| {
+        let service = telling(address, claimed(n, annotations));
+        let mut ports = service.ports.clone();
+        (ports[0].port, ports[0].node_port) = (440 + u16::from(n), Some(30440 + u16::from(n)));
+        Service { ports, ..service }
+    };
+    change(&mut world, guest(3, PINNED.1, &[INTERNAL, PINNED]));
+    change(&mut world, guest(4, ANOTHER.1, &[INTERNAL, ANOTHER]));
+    settle(&mut world, &policy);
+    assert_eq!(idle(&world, &policy, 3).addresses, [Arc::from(PINNED.1)]);
+    assert_eq!(idle(&world, &policy, 4).addresses, [Arc::from(ANOTHER.1)]);
+    change(&mut world, guest(3, PINNED.1, &[INTERNAL, SECOND]));
+    change(&mut world, guest(4, ANOTHER.1, &[INTERNAL, FIRST]));
+    settle(&mut world, &policy);
+    assert_eq!(
+        (on(&world, "kubernetes-internal"), on(&world, "lb2-internal")),
+        (vec![1, 4], vec![2, 3])
+    );
 }
 
 /// The load balancer with the fewest rules is looked for when a Service comes, not when the set
