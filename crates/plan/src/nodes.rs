@@ -105,7 +105,7 @@ fn late(
             && !draft.claims.judged.contains(*uid)
             && !refused.contains_key(*uid)
     });
-    // Nodes were divided with a place for it.
+    // Nodes were divided with a place for it, or others wait for the address in its status.
     let divided = matches!(draft.policy.layout, Layout::Several(_));
     let caused = |uid: &ServiceUid| draft.steps.changes.values().any(|c| c.causes.contains(uid));
     let reasoned = kept.filter(|(_, case)| !case.refusals.is_empty());
@@ -116,7 +116,8 @@ fn late(
             let frontends = b.frontends.iter().map(|f| &f.name);
             frontends.chain(b.rules.iter().map(|r| &r.name)).any(|name| of_it(name))
         };
-        let seated = divided && case.balancer.is_some();
+        let awaited = divided || !case.service.ingress.is_empty();
+        let seated = awaited && case.balancer.is_some();
         seated || caused(uid) || all.any(holds)
     });
     affected.map(|(uid, case)| (uid.clone(), case.refusals.clone())).collect()

@@ -338,6 +338,21 @@ fn two_services_that_leave_shared_addresses_for_each_others_load_balancers_both_
     );
 }
 
+/// Its load balancer was deleted by hand, and a node has got its address since.
+#[test]
+fn a_service_that_is_refused_for_its_address_delays_nothing() {
+    let nodes = ("azure-load-balancer-ipv4", "10.0.50.1");
+    let mut world = world(vec![telling(nodes.1, claimed(1, &[INTERNAL, SET, nodes]))]);
+    assert_refused(
+        &idle(&world, &per_set(), 1),
+        "PinnedAddressUnusable",
+        "must be an address in subnet nodes that is free; node vmss2-1 has it",
+    );
+    change(&mut world, beside(claimed(2, &[INTERNAL])));
+    settle(&mut world, &per_set());
+    assert_eq!(on(&world, "kubernetes-internal"), [2]);
+}
+
 /// The load balancer with the fewest rules is looked for when a Service comes, not when the set
 /// that it stands on has no nodes any more.
 #[test]
