@@ -278,12 +278,14 @@ impl Emulators {
 
     /// All calls that Azure has had.
     pub fn azure_calls(&self) -> Vec<Value> {
-        http(&self.azure, "GET", "/_/calls", None).1.as_array().cloned().unwrap_or_default()
+        let calls = http(&self.azure, "GET", "/_/calls", None).1;
+        calls.as_array().expect("the emulator answers with a list").clone()
     }
 
     /// All that stands in Azure.
     pub fn resources(&self) -> Vec<Value> {
-        http(&self.azure, "GET", "/_/state", None).1.as_array().cloned().unwrap_or_default()
+        let all = http(&self.azure, "GET", "/_/state", None).1;
+        all.as_array().expect("the emulator answers with a list").clone()
     }
 
     /// Tells the data path where backends really are.
