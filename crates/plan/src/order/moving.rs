@@ -40,7 +40,8 @@ impl Mover {
 pub(crate) type Movers = OnceCell<Vec<Mover>>;
 
 /// Private addresses on the way. One whose load balancer is refused again and again is not waited
-/// for: it is told there, and others go on. Nor is one that stays where it is, for others.
+/// for: it is told there, and others go on. Nor is one that stays where it is, for others; a
+/// Service that showed it gets another one, and may have to wait for these itself.
 pub(crate) fn private(draft: &Draft<'_>, chosen: &Chosen) -> Vec<Mover> {
     let mut standing: BTreeMap<&ResourceId, BTreeSet<IpAddr>> = BTreeMap::new();
     for balancer in draft.each_balancer() {
@@ -66,6 +67,7 @@ pub(crate) fn private(draft: &Draft<'_>, chosen: &Chosen) -> Vec<Mover> {
                 let at = Address::Private(address);
                 let from = match holder::standing(draft, chosen, intent, &to, &at) {
                     Some(Held::Staying(_)) => continue,
+                    Some(_) if is_left(draft, intent, family, address) => continue,
                     Some(Held::ReleasePending(from)) => Some(from),
                     None => None,
                 };
@@ -77,6 +79,12 @@ pub(crate) fn private(draft: &Draft<'_>, chosen: &Chosen) -> Vec<Mover> {
         }
     }
     movers
+}
+
+/// Whether a Service leaves an address to another one that has the frontend: it does not insist on
+/// it.
+fn is_left(draft: &Draft<'_>, intent: &Intent, family: Family, address: IpAddr) -> bool {
+    !intent.pinned.contains_key(&family) && frontend::is_anothers(draft, intent, address)
 }
 
 fn is_refused(draft: &Draft<'_>, balancer: &ResourceId) -> bool {

@@ -9,7 +9,7 @@ use crate::claim::holder::{self, Address, Held, Place};
 use crate::draft::Draft;
 use crate::order::moving::{self, Movers};
 use crate::own::{name, part};
-use crate::standing::frontend::{is_as_asked, is_within, status};
+use crate::standing::frontend::{is_anothers, is_as_asked, is_within, status};
 use crate::verdict::Refusal;
 use model::azure::{Allocation, Frontend, FrontendAddress};
 use model::policy::BalancerSku;
@@ -232,13 +232,6 @@ fn zones(draft: &Draft<'_>) -> Vec<Arc<str>> {
     let zoned = draft.policy.sku != BalancerSku::Basic && draft.policy.edge_zone.is_none();
     let all = draft.world.azure.zones.known().filter(|_| zoned);
     all.cloned().unwrap_or_default()
-}
-
-/// Whether a private address is that of a frontend which has another name than this Service's.
-fn is_anothers(draft: &Draft<'_>, intent: &Intent, address: IpAddr) -> bool {
-    let frontends = draft.each_balancer().flat_map(|b| &b.frontends);
-    let mut frontends = frontends.filter(|f| f.private() == Some(address));
-    frontends.any(|f| !name::is_of(&f.name, &intent.base))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::ask::{Intent, PublicIpIntent};
 use crate::draft::Draft;
+use crate::own::name;
 use model::azure::{Frontend, FrontendAddress};
 use model::{Family, ResourceId};
 use std::net::IpAddr;
@@ -59,6 +60,13 @@ pub(crate) fn family(draft: &Draft<'_>, frontend: &Frontend) -> Option<Family> {
 /// The address of a family in a Service's status.
 pub(crate) fn status(draft: &Draft<'_>, intent: &Intent, family: Family) -> Option<IpAddr> {
     draft.cases.get(&intent.uid)?.service.told().find(|a| Family::of(*a) == family)
+}
+
+/// Whether a private address is that of a frontend which has another name than this Service's.
+pub(crate) fn is_anothers(draft: &Draft<'_>, intent: &Intent, address: IpAddr) -> bool {
+    let frontends = draft.each_balancer().flat_map(|b| &b.frontends);
+    let mut frontends = frontends.filter(|f| f.private() == Some(address));
+    frontends.any(|f| !name::is_of(&f.name, &intent.base))
 }
 
 /// Whether a Service's status tells a frontend's address.

@@ -3,7 +3,7 @@
 use super::{change, on, policy, pool, service, settle, two, uid, with_subnet as world};
 use crate::ask::annotation::PREFIX;
 use model::azure::{FrontendAddress, LoadBalancer};
-use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, TrafficPolicy};
+use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, TrafficPolicy, Wish};
 use model::policy::Layout;
 use model::report::{ServiceReport, State, Until, Wait};
 use model::world::{Fact, InFlight, Need};
@@ -331,6 +331,14 @@ fn two_services_that_leave_shared_addresses_for_each_others_load_balancers_both_
     assert_eq!(idle(&world, &policy, 4).addresses, [Arc::from(ANOTHER.1)]);
     change(&mut world, guest(3, PINNED.1, &[INTERNAL, SECOND]));
     change(&mut world, guest(4, ANOTHER.1, &[INTERNAL, FIRST]));
+    let mut unowned = world.clone();
+    for service in [claimed(1, &[INTERNAL, FIRST]), claimed(2, &[INTERNAL, SECOND])] {
+        change(&mut unowned, Service { wish: Wish::Nothing, ..service });
+    }
+    let (_, report) = crate::plan(&unowned, &policy);
+    let awaited = [3, 4].map(|n| &report.services[&uid(n)].waits);
+    let written = |wait: &&Wait| matches!(wait, Wait::Resource { until: Until::Written, .. });
+    assert_eq!(awaited.into_iter().flatten().find(written), None, "the owners go as well");
     settle(&mut world, &policy);
     assert_eq!(
         (on(&world, "kubernetes-internal"), on(&world, "lb2-internal")),
