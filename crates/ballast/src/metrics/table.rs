@@ -264,7 +264,7 @@ the last three minutes: a restart helps with nothing else |
 way; else 503 and the reasons; one a line, without ids |
 
 A process that waits for the lease is ready, too: it could take over at once
-([who leads](leader.md)). `ballast_ready` is the same as a metric.
+([leader election](leader.md)). `ballast_ready` is the same as a metric.
 ";
 
 /// The page docs/metrics.md.
