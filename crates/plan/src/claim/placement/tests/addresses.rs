@@ -314,8 +314,8 @@ fn one_moves_and_another_comes(newcomer: &str) -> (Policy, World) {
 fn two_services_that_leave_shared_addresses_for_each_others_load_balancers_both_come() {
     let policy = policy(Layout::Several(two()));
     let mut world = world(vec![
-        claimed(1, &[INTERNAL, FIRST, PINNED]),
-        claimed(2, &[INTERNAL, SECOND, ANOTHER]),
+        telling(PINNED.1, claimed(1, &[INTERNAL, FIRST])),
+        telling(ANOTHER.1, claimed(2, &[INTERNAL, SECOND])),
     ]);
     settle(&mut world, &policy);
     let guest = |n: u8, address: &str, annotations: &[(&str, &str)]| {
