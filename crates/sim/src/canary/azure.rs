@@ -91,7 +91,7 @@ impl Mutant {
                     self.extra(Method::Delete, &scene::network("publicIPAddresses/theirs-ip")),
                 );
             }
-            Canary::DeletesBroughtIp if delete => {
+            Canary::DeletesByoIp if delete => {
                 out.push(self.extra(Method::Delete, &scene::network("publicIPAddresses/byo-pip")));
             }
             Canary::ReleasesPodsEarly if !delete && path.contains("/natGateways/") => {

@@ -31,7 +31,7 @@ named! {
     DropsForeignTags, "drops-foreign-tags", "leaves others' tags out of a PUT";
     IgnoresIfMatch, "ignores-if-match", "sends PUTs without their ETag";
     DeletesNeighbour, "deletes-neighbour", "deletes another cluster's public IP";
-    DeletesBroughtIp, "deletes-brought-ip", "deletes a BYO public IP";
+    DeletesByoIp, "deletes-byo-ip", "deletes a BYO public IP";
     EmptiesPoolOnError, "empties-pool-on-error", "sends empty pools after a failed call";
     BelievesHalfList, "believes-half-list", "takes the first half of a list for the whole";
     SwapsAddress, "swaps-address", "gives a frontend another address";

@@ -73,7 +73,8 @@ impl Stage {
         before: Option<&Newcomer>,
         (space, name): (&str, &str),
     ) {
-        // A message that is spoilt on its way is not what Azure has answered.
+        // A canary spoils messages, so that the controller heard another time than Azure's; and
+        // before all rests a write of Azure's may still be under way.
         if self.breach.is_some() || self.mutant.is_some() || !self.is_quiet() {
             return;
         }
@@ -83,7 +84,10 @@ impl Stage {
         let Some(process) = process.filter(|_| self.lease.term == term) else { return };
         let Ok(events) = self.kubernetes.events_since("services", before.revision) else { return };
         let own = |meta: &Value| meta["namespace"] == space && meta["name"] == name;
+        // One histogram holds all Services: the latency of one is known where no other has changed.
         let alone = events.iter().all(|event| own(&event.object["metadata"]));
+        // Its owner has deleted it, or it was refused on the way (a Warning Event says so): neither
+        // is measured (docs/metrics.md).
         let Ok(service) = self.kubernetes.get(ObjectRef::new("services", space, name)) else {
             return;
         };

@@ -34,6 +34,8 @@ impl Play {
     /// is made, so that a write for them would replace the address.
     pub(super) fn be_respelled(&mut self) {
         let layout = self.stage.scene.layout;
+        // Behind a Service Gateway there is no health probe and no security rule of ours, and Basic
+        // load balancers, as most of one for each node set are, take no IP tags.
         let suits = matches!(layout, Layout::Single | Layout::Nics | Layout::Several);
         let in_place = self.stage.config.written[IN_PLACE] == true;
         if self.stage.breach.is_some() || !suits || in_place {

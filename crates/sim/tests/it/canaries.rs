@@ -25,7 +25,7 @@ const CAUGHT: &[(Canary, Profile, &str, u64)] = &[
     (Canary::DropsForeignTags, Profile::All, "S2", 5),
     (Canary::IgnoresIfMatch, Profile::All, "S5", 1),
     (Canary::DeletesNeighbour, Profile::All, "S1", 1),
-    (Canary::DeletesBroughtIp, Profile::All, "S1", 1),
+    (Canary::DeletesByoIp, Profile::All, "S1", 1),
     (Canary::EmptiesPoolOnError, Profile::Azure, "S3", 5),
     (Canary::BelievesHalfList, Profile::All, "S3", 1),
     (Canary::SwapsAddress, Profile::All, "S3", 2),

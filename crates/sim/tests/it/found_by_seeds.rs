@@ -88,10 +88,10 @@ fn what_pages_leave_out_is_read_again_before_it_counts_as_gone() {
 }
 
 /// Its owner names the public IP no longer, and nothing leads there in the end.
-fn leave_brought(lab: &mut Laboratory) {
+fn leave_byo(lab: &mut Laboratory) {
     name_ip(lab, &json!(null));
     assert!(lab.settle(DAY_MS));
-    assert!(!security_group(lab).contains(BROUGHT), "nobody knows any more whose rule that is");
+    assert!(!security_group(lab).contains(BYO_ADDRESS), "no record says whose rule that is");
     assert_eq!(addressed(lab), (1, 0));
 }
 
@@ -105,7 +105,7 @@ fn a_rule_to_a_brought_ip_that_is_left_before_anybody_was_told_is_not_left_over(
     // moves to takes a while; meanwhile the security group can be written again.
     lab.azure.clear_faults();
     lab.azure.options_mut().lro_ms = 30_000;
-    leave_brought(&mut lab);
+    leave_byo(&mut lab);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_rule_to_a_brought_ip_is_not_left_over_where_somebody_takes_its_frontend_awa
     lab.azure.options_mut().lro_ms = 300_000;
     pass_until_written(&mut lab, "networkSecurityGroups/nsg");
     // The rule is being opened, and nobody is told of the address before that is over.
-    assert!(security_group(&lab).contains(BROUGHT));
+    assert!(security_group(&lab).contains(BYO_ADDRESS));
     assert_eq!(addressed(&lab), (0, 1));
     let body = json!({"location": "eastus", "sku": {"name": "Standard"}, "properties": {}});
     call(&mut lab, "PUT", &network("loadBalancers/kubernetes"), Some(body));
@@ -125,7 +125,7 @@ fn a_rule_to_a_brought_ip_is_not_left_over_where_somebody_takes_its_frontend_awa
     lab.azure.options_mut().lro_ms = 1_000;
     lab.pass(INTERVAL_MS + 1_000);
     lab.azure.clear_faults();
-    leave_brought(&mut lab);
+    leave_byo(&mut lab);
 }
 
 #[test]
@@ -219,13 +219,13 @@ fn an_address_is_not_told_while_an_operation_that_nobody_follows_may_still_be_ca
 #[test]
 fn a_rule_that_was_taken_away_and_comes_back_is_closed_again() {
     let mut lab = served([annotated(0, json!({PIP_NAME: "byo-pip"}))]);
-    assert!(security_group(&lab).contains(BROUGHT));
+    assert!(security_group(&lab).contains(BYO_ADDRESS));
     // It moves; what closes the old address is canceled in the end, which nobody awaits.
     lab.azure.add_fault(fault(canceled(), "PUT", "networkSecurityGroups/nsg$"));
     lab.azure.clear_calls();
     name_ip(&mut lab, &json!(null));
     lab.azure.options_mut().lro_ms = 0;
-    let closes = |lab: &Laboratory| !security_group(lab).contains(BROUGHT);
+    let closes = |lab: &Laboratory| !security_group(lab).contains(BYO_ADDRESS);
     while !closes(&lab) {
         lab.azure.options_mut().lro_ms = 60_000;
         lab.pass(100);
@@ -267,7 +267,7 @@ fn an_address_is_closed_although_a_write_that_opens_it_was_under_way_when_it_was
     pass_until_written(&mut lab, "networkSecurityGroups");
     // What follows is quick; nobody knows yet what the security group has come to.
     lab.azure.options_mut().lro_ms = 0;
-    leave_brought(&mut lab);
+    leave_byo(&mut lab);
 }
 
 #[test]

@@ -63,14 +63,14 @@ fn what_is_opened_is_in_the_ledger_first_and_leaves_it_last() {
     let mut lab = laboratory(&json!({}));
     lab.azure.options_mut().lro_ms = 5_000;
     create(&mut lab, brought());
-    while !security_group(&lab).contains(BROUGHT) {
+    while !security_group(&lab).contains(BYO_ADDRESS) {
         lab.pass(10);
     }
     let uid = uid_of(&lab, "web-0000");
-    assert_eq!(lines(&lab), [format!("{uid} {BROUGHT}")]);
+    assert_eq!(lines(&lab), [format!("{uid} {BYO_ADDRESS}")]);
     assert!(lab.settle(DAY_MS));
     delete(&mut lab, "default", "web-0000");
-    while security_group(&lab).contains(BROUGHT) {
+    while security_group(&lab).contains(BYO_ADDRESS) {
         assert_eq!(lines(&lab).len(), 1);
         lab.pass(10);
     }
@@ -82,7 +82,7 @@ fn what_is_opened_is_in_the_ledger_first_and_leaves_it_last() {
 #[test]
 fn a_rule_to_a_brought_ip_whose_frontend_somebody_took_away_closes_after_a_restart() {
     let mut lab = served([brought()]);
-    assert!(security_group(&lab).contains(BROUGHT));
+    assert!(security_group(&lab).contains(BYO_ADDRESS));
     // The status goes with the type, and the frontend by hand, while no process runs.
     lab.restart();
     take_away(&mut lab);
@@ -90,7 +90,7 @@ fn a_rule_to_a_brought_ip_whose_frontend_somebody_took_away_closes_after_a_resta
     merge(&mut lab, "services", "web-0000", Part::Main, body.clone());
     merge(&mut lab, "services", "web-0000", Part::Status, body);
     assert!(lab.settle(DAY_MS));
-    assert!(!security_group(&lab).contains(BROUGHT), "{}", security_group(&lab));
+    assert!(!security_group(&lab).contains(BYO_ADDRESS), "{}", security_group(&lab));
     assert_eq!(lines(&lab), Vec::<String>::new());
 }
 
@@ -103,11 +103,11 @@ fn a_finalizer_stays_while_a_rule_leads_to_an_address_whose_frontend_was_taken_a
     delete(&mut lab, "default", "web-0000");
     lab.pass(INTERVAL_MS);
     assert!(service_of(&lab, "web-0000").is_some(), "its finalizer stays");
-    assert!(security_group(&lab).contains(BROUGHT));
+    assert!(security_group(&lab).contains(BYO_ADDRESS));
     lab.azure.clear_faults();
     assert!(lab.settle(DAY_MS));
     assert!(service_of(&lab, "web-0000").is_none());
-    assert!(!security_group(&lab).contains(BROUGHT));
+    assert!(!security_group(&lab).contains(BYO_ADDRESS));
 }
 
 #[test]
@@ -180,11 +180,11 @@ fn a_ledger_that_somebody_deletes_is_made_again_with_what_nothing_else_tells() {
     lab.pass(INTERVAL_MS);
     delete_ledger(&mut lab);
     lab.pass(2 * INTERVAL_MS);
-    assert!(lines(&lab).iter().any(|line| line.contains(BROUGHT)), "{:?}", lines(&lab));
+    assert!(lines(&lab).iter().any(|line| line.contains(BYO_ADDRESS)), "{:?}", lines(&lab));
     lab.restart();
     lab.azure.clear_faults();
     assert!(lab.settle(DAY_MS));
-    assert!(!security_group(&lab).contains(BROUGHT));
+    assert!(!security_group(&lab).contains(BYO_ADDRESS));
 }
 
 #[test]
@@ -198,9 +198,9 @@ fn what_only_the_ledger_tells_of_a_service_that_vanished_is_an_orphan() {
     let listed: Vec<_> = found.list.iter().map(|o| (o.kind, o.name.to_string())).collect();
     let [(kind, name)] = &listed[..] else { panic!("one is listed: {listed:?}") };
     assert_eq!(*kind, "security rule");
-    assert!(name.ends_with(&format!("to {BROUGHT}")), "{name}");
+    assert!(name.ends_with(&format!("to {BYO_ADDRESS}")), "{name}");
     assert!(lab.settle(DAY_MS));
-    assert!(!security_group(&lab).contains(BROUGHT));
+    assert!(!security_group(&lab).contains(BYO_ADDRESS));
     assert_eq!(find(&lab.read_under(&policy), &policy).list, []);
 }
 
@@ -216,14 +216,14 @@ fn a_ledger_that_cannot_be_read_is_told_and_nothing_is_opened_or_closed() {
     let said: BTreeSet<&str> =
         lab.controller().report().findings.iter().map(|finding| finding.rule).collect();
     assert_eq!(said, BTreeSet::from(["LedgerUnreadable"]));
-    assert!(security_group(&lab).contains(BROUGHT));
+    assert!(security_group(&lab).contains(BYO_ADDRESS));
     assert!(service_of(&lab, "web-0000").is_some(), "its finalizer stays");
     let text = lab.kubernetes.get(ledger()).expect("it is there")["data"]["destinations"].clone();
     assert_eq!(text, "everything", "nobody writes over it");
     write(&mut lab, &right);
     lab.pass(INTERVAL_MS);
     assert!(lab.settle(DAY_MS));
-    assert!(!security_group(&lab).contains(BROUGHT));
+    assert!(!security_group(&lab).contains(BYO_ADDRESS));
     assert_eq!(addressed(&lab), (1, 0));
 }
 

@@ -24,7 +24,7 @@ pub const INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-inter
 pub const PIP_NAME: &str = "service.beta.kubernetes.io/azure-pip-name";
 pub const TIMEOUT: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
 /// The address of the estate's `byo-pip`.
-pub const BROUGHT: &str = "20.50.0.10";
+pub const BYO_ADDRESS: &str = "20.50.0.10";
 
 pub fn config(more: &Value) -> Value {
     let mut config = json!({
