@@ -23,8 +23,8 @@ const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
 /// Which cluster.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ClusterArgs {
-    /// Use this kubeconfig [default: KUBECONFIG, else ~/.kube/config (`run` and `node-agent`: only
-    /// with --context), else the Pod's service account]
+    /// Use this kubeconfig [default: KUBECONFIG, else ~/.kube/config, else the Pod's service
+    /// account; `run` and `node-agent` read ~/.kube/config only with --context]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Use this context of the kubeconfig instead of the current one

@@ -57,10 +57,11 @@ impl LeaseArgs {
 /// Which lease is the cluster's, whose ledger is beside it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LeaseName {
-    /// Namespace of the Lease
+    /// Namespace of the controller's Lease
     #[arg(long, value_name = "NAMESPACE", default_value = "kube-system")]
     pub leader_elect_resource_namespace: String,
-    /// Name of the Lease
+    /// Name of the controller's Lease, which says whether all writes are paused; the ledger is the
+    /// ConfigMap NAME-ledger in the same namespace
     #[arg(long, value_name = "NAME", default_value = "ballast")]
     pub leader_elect_resource_name: String,
 }

@@ -9,7 +9,8 @@ pub struct DataPathArgs {
     /// of the emulated Azure lists the sockets
     #[arg(long)]
     pub data_path: bool,
-    /// With --data-path: length of one second of probe intervals and idle timeouts, in milliseconds
+    /// With --data-path: real time that one second of a probe interval or an idle timeout takes, in
+    /// milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1_000, requires = "data_path")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub data_path_second: u32,

@@ -25,8 +25,8 @@ pub struct ScopeArgs {
     /// Namespace of the Service, where NAME has none [default: that of the kubeconfig's context]
     #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "all")]
     pub namespace: Option<String>,
-    /// Apply to all writes to Azure of the cluster instead of to one Service, by an annotation of
-    /// the Lease, which outlives restarts
+    /// Pause or resume all writes of the cluster to Azure, not those of one Service; an annotation
+    /// of the Lease keeps the pause, also across restarts
     #[arg(long)]
     pub all: bool,
     /// Which cluster.

@@ -376,8 +376,8 @@ rules! {
         "the frontend has a Private Link Service of another cluster; use a frontend without one";
     PRIVATE_LINK_OWNED Refusal "PrivateLinkOwned"
         "azure-pls-create"
-        "another Service owns the Private Link Service of the shared frontend; remove all other \
-         azure-pls-* annotations";
+        "another Service owns the Private Link Service of the shared frontend; of the azure-pls-* \
+         annotations keep only azure-pls-create";
     PRIVATE_LINK_GROUP_UNREADABLE Refusal "PrivateLinkGroupUnreadable"
         "azure-pls-resource-group: links"
         "Private Link Services of resource group {value} cannot be read; use a resource group that \
@@ -450,8 +450,8 @@ rules! {
          it is until they agree";
     TARGET_PORT_SHARED Note "TargetPortShared"
         "spec.ports: http is 8080"
-        "a target port is another port's, too: {value}; each must have its own on container load \
-         balancers, so that this one gets no rule";
+        "another port has the same target port: {value}; each must have its own on container load \
+         balancers, so this port gets no rule";
     NO_BACKENDS Note "NoBackends"
         "nodes: kubernetes"
         "load balancer {value} has no node behind it, or only nodes that are leaving; connections \

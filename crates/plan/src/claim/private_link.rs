@@ -231,7 +231,8 @@ fn decide(draft: &mut Draft<'_>, frontend: &ResourceId, askers: &[Asker<'_>], li
         let has = has.or_else(|| there.and_then(|t| owner(t)).map(str::to_owned));
         let has = has.unwrap_or_default();
         let message = format!(
-            "{has} owns the one of the shared frontend; remove all other azure-pls-* annotations"
+            "{has} owns the Private Link Service of the shared frontend; of the azure-pls-* \
+             annotations keep only azure-pls-create"
         );
         let finding = refusal(CREATE, "", "PrivateLinkOwned", message);
         draft.refuse(&other.intent.uid, Refusal::new(finding));

@@ -44,7 +44,7 @@ pub struct Args {
     /// List the assumptions; call nothing
     #[arg(long, conflicts_with = "dry_run")]
     pub list: bool,
-    /// Show each call, and where Azure's price list has each resource; call nothing
+    /// Show each call, and a link to the price of each kind of resource; call nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Skip the confirmation before the first call

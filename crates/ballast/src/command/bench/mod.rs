@@ -37,7 +37,7 @@ pub enum Subject {
     Plan(planning::Args),
     /// Measure the processor time of one more Service, at rising numbers of Services
     Arrival(arrival::Args),
-    /// Measure everything and write it into a page, between its markers, with plots
+    /// Measure everything, and write tables and plots between the markers of a Markdown page
     Page(page::Args),
 }
 

@@ -47,8 +47,8 @@ pub struct Args {
     /// Search for fewer moves and faults that break the same rule
     #[arg(long)]
     pub shrink: bool,
-    /// Enumerate faults and second crashes at the points of small scenarios, instead of running
-    /// seeds
+    /// Instead of running seeds, go through small scenarios and inject a fault at each point in
+    /// turn, and a second crash after each crash
     #[arg(long, conflicts_with_all = ["seed", "from", "steps", "without", "shrink"])]
     pub exhaustive: bool,
     /// Number of seeds to run in parallel [default: one per processor]
