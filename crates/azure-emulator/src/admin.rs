@@ -9,6 +9,11 @@ use crate::message::{Answer, Request, refusal};
 use crate::options::Options;
 use crate::path::Route;
 
+/// The list that a body has to be.
+fn list<'b>(body: &'b Value, attempt: &str) -> Result<&'b Vec<Value>, String> {
+    body.as_array().ok_or_else(|| format!("{attempt} failed: the body is no list; send a list"))
+}
+
 impl Azure {
     /// Answers an admin path.
     pub(crate) fn admin(&mut self, request: &Request, path: &str) -> Answer {
@@ -30,10 +35,13 @@ impl Azure {
                 self.clear_calls();
                 done(json!({}))
             }
-            ("POST", "/_/seed") => {
-                self.seed(body.as_array().cloned().unwrap_or_default());
-                done(json!({}))
-            }
+            ("POST", "/_/seed") => match list(&body, "seeding resources") {
+                Ok(resources) => {
+                    self.seed(resources.clone());
+                    done(json!({}))
+                }
+                Err(reason) => Answer::from(refusal(400, "InvalidBody", reason)),
+            },
             ("POST", "/_/gateways") => {
                 for (id, tables) in body.as_object().into_iter().flatten() {
                     self.seed_gateway(id, tables);
@@ -48,9 +56,9 @@ impl Azure {
 
     /// Puts these rules in place of all others.
     fn order_faults(&mut self, rules: &Value) -> Answer {
-        let rules = rules.as_array().cloned().unwrap_or_default();
-        match rules.iter().map(Fault::from_json).collect::<Result<Vec<Fault>, String>>() {
-            Ok(faults) => {
+        let read = |rules: &Vec<Value>| rules.iter().map(Fault::from_json).collect();
+        match list(rules, "ordering faults").and_then(read) {
+            Ok::<Vec<Fault>, String>(faults) => {
                 self.clear_faults();
                 faults.into_iter().for_each(|fault| self.add_fault(fault));
                 Answer::new(200, Some(json!({})))

@@ -245,6 +245,9 @@ fn the_admin_paths_speak_the_stand_ins_language() {
     assert_eq!(options.body.unwrap()["lro_ms"], 9);
     assert_eq!(cloud.post("/_/options", json!({"nonsense": 9})).status, 400);
     assert_eq!(cloud.post("/_/fail", json!([{"kind": "nonsense"}])).status, 400);
+    let alone = json!({"method": "PUT", "path": "publicIPAddresses", "status": 503});
+    assert_eq!(cloud.post("/_/fail", alone.clone()).status, 400, "it is no list");
+    assert_eq!(cloud.post("/_/seed", alone).status, 400, "nor is this");
     let unknown = cloud.call(Request::new("GET", "/_/nonsense"));
     assert_eq!(unknown.status, 404);
 }

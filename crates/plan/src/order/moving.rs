@@ -39,9 +39,10 @@ impl Mover {
 /// Private addresses on the way, once they are asked for.
 pub(crate) type Movers = OnceCell<Vec<Mover>>;
 
-/// Private addresses on the way. No newcomer waits for an address whose load balancer Azure refuses
-/// again and again. An address that stays where it is, for other Services on its frontend, is not on
-/// the way: the Service that showed it gets another, and may have to wait for these itself.
+/// Private addresses on the way. No newcomer waits for an address whose load balancer Azure
+/// refuses again and again. An address that stays where it is, for other Services on its frontend,
+/// is not on the way: the Service that showed it gets another, and may have to wait for these
+/// itself.
 pub(crate) fn private(draft: &Draft<'_>, chosen: &Chosen) -> Vec<Mover> {
     let mut standing: BTreeMap<&ResourceId, BTreeSet<IpAddr>> = BTreeMap::new();
     for balancer in draft.each_balancer() {
