@@ -42,6 +42,8 @@ fn reasons() -> String {
         text += &format!("| `{name}` | {kind} | {about} | {} | {} |\n", r.meaning, r.action);
     }
     text += "\n### Reasons about Pods with an egress label\n\n\
+             The label `kubernetes.azure.com/service-egress-gateway` names the Pod's\n\
+             [egress gateway](container-load-balancer.md#egress-gateways).\n\n\
              | reason | what to do |\n| --- | --- |\n";
     for (name, action) in POD_RULES {
         text += &format!("| `{name}` | {action} |\n");

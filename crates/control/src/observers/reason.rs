@@ -68,8 +68,9 @@ reasons! {
         "After `NoBackendUp`: a node answers the probes again."
         "Nothing.";
     POD_UNCLAIMED Warning Pod "ServiceGatewayFinalizerAddFailed"
-        "The finalizer of Ballast could not be added to an egress Pod. The Pod is published \
-         without it: when the Pod is deleted, its address may stay in Azure for a moment."
+        "The finalizer of Ballast could not be added to a Pod with an egress label. The Pod is \
+         published without it: when the Pod is deleted, its address may stay in Azure for a \
+         moment."
         "Look at the message: usually an admission webhook refuses the change, or the ClusterRole \
          lacks `patch` on Pods.";
 }
@@ -78,7 +79,7 @@ reasons! {
 pub const POD_RULES: [(&str, &str); 6] = [
     (
         "ServiceGatewayReservedEgressLabel",
-        "The label names the cluster's own way out. Take another name.",
+        "The label's value is reserved for the cluster's own egress. Take another name.",
     ),
     (
         "ServiceGatewayInvalidEgressLabel",

@@ -35,7 +35,8 @@ rules! {
         "{value} has no effect; the number in the key must be that of a port of the Service";
     ANNOTATION_IGNORED Note "AnnotationIgnored"
         "azure-load-balancer-internal-subnet: apps"
-        "{value} has no effect on this load balancer; the reference tells where it has one";
+        "{value} has no effect on this load balancer; the annotation reference says where it \
+         counts";
     SHARED_RULES_ALWAYS_ON Note "SharedRulesAlwaysOn"
         "azure-shared-securityrule: true"
         "{value} has no effect; equal security rules are always shared";
@@ -48,8 +49,8 @@ rules! {
         "must be __auto__ or the name of a scale set or availability set";
     MODE_CHANGED Refusal "ModeChanged"
         "azure-load-balancer-mode: __auto__"
-        "{value} counts only when a Service is placed, and this one stands; name the set to move \
-         it to, or delete the Service and create it anew";
+        "{value} counts only when a Service is placed, and this Service is on a load balancer \
+         already; name the node set to move it to, or delete the Service and create it again";
     MODE_IGNORED Note "ModeIgnored"
         "azure-load-balancer-mode: __auto__"
         "{value} has no effect; only used where each node set has its own load balancer";
@@ -258,7 +259,8 @@ rules! {
         "must be __auto__ or a scale set or availability set with nodes";
     LOAD_BALANCERS_FULL Refusal "LoadBalancersFull"
         "spec.ports"
-        "no load balancer has room for the rules; remove rules, or let the Service be on others";
+        "no load balancer on which the Service may be placed has room for its rules; remove rules, \
+         or allow the Service more load balancers";
     NO_ELIGIBLE_LOAD_BALANCER Refusal "NoEligibleLoadBalancer"
         "azure-load-balancer-configurations: lb2"
         "no load balancer configuration takes the Service; its labels and namespace must match the \
@@ -338,8 +340,8 @@ rules! {
         "the backend pool of {value} would have the name of another; rename the Service";
     PUBLIC_IP_OPTIONS_IGNORED Note "PublicIpOptionsIgnored"
         "azure-dns-label-name: web"
-        "{value} is ignored on this public IP; the first Service on it sets label and tags, and of \
-         a BYO public IP only the label, which stays";
+        "{value} is ignored on this public IP; only the first Service on a public IP sets its DNS \
+         label and tags, on a BYO public IP only the label, which is never removed";
     PINNED_ADDRESS_NOT_FOUND Refusal "PinnedAddressNotFound"
         "azure-load-balancer-ipv4: 20.1.2.3"
         "must be the address of a public IP that exists in the resource group";
@@ -407,8 +409,8 @@ rules! {
          ballast.dev/confirmed lists {value}";
     CONFIRMATION_LEFT Note "ConfirmationLeft"
         "ballast.dev/confirmed: TCP/443"
-        "{value} is confirmed to go, and stays; take it off the list, or a later change may take \
-         it without asking";
+        "{value} is confirmed, but no planned change removes it; take it off the list, or a later \
+         change may remove it without asking";
     PRIVATE_LINK_ADDRESS_UNUSABLE Refusal "PrivateLinkAddressUnusable"
         "azure-pls-ip-configuration-ip-address: 10.0.0.1"
         "must be free addresses of the subnet that are not reserved by Azure";
@@ -462,19 +464,21 @@ rules! {
          gateway to their subnet, an outbound rule or a route";
     POOL_KIND_SWITCHING Note "PoolKindSwitching"
         "loadBalancerBackendPoolConfigurationType: nodeIP"
-        "during the switch to {value}, rules use a temporary pool; they return when it is complete";
+        "during the switch to {value}, rules use a temporary pool; they return to the cluster's \
+         pool when that pool is complete";
     IP_TAGS_OF_SHARED_PUBLIC_IP Note "IpTagsOfSharedPublicIp"
         "azure-pip-ip-tags: RoutingPreference=Internet"
         "{value} is not applied, because other Services use the public IP, too, or the Service \
-         names it itself; use the IP tags that it has";
+         itself names the public IP; use the IP tags that the public IP has";
     BASIC_PUBLIC_IP_IN_USE Refusal "BasicPublicIpInUse"
         "loadBalancerSku: web"
         "Basic public IP {value} cannot be upgraded while something else uses it; use a Standard \
          one";
     BASIC_LOAD_BALANCER_CANNOT_BE_REPLACED Refusal "BasicLoadBalancerCannotBeReplaced"
         "loadBalancerSku"
-        "a Basic load balancer cannot be replaced by a Standard one while others use it; remove \
-         their parts";
+        "a Basic load balancer cannot be replaced by a Standard one while it has another client's \
+         rules, frontends or pools, or a Service that would lose its address; remove or correct \
+         them";
     STANDARD_CANNOT_BECOME_BASIC Refusal "StandardCannotBecomeBasic"
         "loadBalancerSku: basic"
         "{value} is not possible, because Azure cannot turn Standard load balancers and public IPs \
