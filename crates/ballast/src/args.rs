@@ -66,9 +66,10 @@ pub enum Command {
     Pause(hold::PauseArgs),
     /// Resume a paused Service, or with --all the whole cluster
     Resume(hold::ScopeArgs),
-    /// Confirm the interruption for which a Service with `ballast.dev/confirm` waits
+    /// Confirm what a Service with the annotation `ballast.dev/confirm` would lose, so that the
+    /// planned change is written
     Confirm(hold::Args),
-    /// Retry at once the writes of a Service that Azure rejected
+    /// Retry at once what Azure rejected for a Service
     Retry(hold::Args),
     /// Hand the BYO public IPs of a Service over to Ballast, which deletes them with their last
     /// Service; with --undo, take them back
@@ -80,8 +81,8 @@ pub enum Command {
     Console(console::Args),
     /// List Azure resources of this cluster that belong to no Service; with --delete, delete them
     ///
-    /// Looks only in the resource groups of the cloud config, and only at resources with this
-    /// cluster's names and tags.
+    /// Looks only in the resource groups that the cloud config or a Service names, and only at
+    /// resources with this cluster's names and tags.
     Orphans(orphans::Args),
     /// Run the health agent of one node, which answers Azure's health probes in place of the
     /// service proxy
@@ -99,7 +100,8 @@ pub enum Command {
     /// Measure the controller with the emulated cluster and the emulated Azure
     #[cfg(feature = "bench")]
     Bench(bench::Args),
-    /// Simulate the controller under seeded faults, with both emulators, and check every rule
+    /// Simulate the controller under seeded faults, with both emulators, and check its behaviour
+    /// against the rules of docs/dev/simulation.md
     #[cfg(feature = "sim")]
     Sim(sim::Args),
     /// Print the completion script for a shell

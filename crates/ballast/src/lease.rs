@@ -60,8 +60,8 @@ pub struct LeaseName {
     /// Namespace of the controller's Lease
     #[arg(long, value_name = "NAMESPACE", default_value = "kube-system")]
     pub leader_elect_resource_namespace: String,
-    /// Name of the controller's Lease, which says whether all writes are paused; the ledger is the
-    /// ConfigMap NAME-ledger in the same namespace
+    /// Name of the controller's Lease, whose annotation ballast.dev/pause pauses all writes. The
+    /// ledger of opened addresses is the ConfigMap NAME-ledger in the same namespace
     #[arg(long, value_name = "NAME", default_value = "ballast")]
     pub leader_elect_resource_name: String,
 }

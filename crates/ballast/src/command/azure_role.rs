@@ -31,7 +31,7 @@ pub struct Args {
 /// What a role is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RolePurpose {
-    /// Load balancers whose pools hold addresses; always included
+    /// Load balancers of any SKU whose pools hold addresses; always included
     Basic,
     /// Pools of NICs, and moving them to pools of addresses
     NicPools,

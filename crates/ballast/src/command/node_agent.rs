@@ -37,7 +37,7 @@ pub struct Args {
     /// --agent-namespace`
     #[arg(long, value_name = "NAMESPACE", default_value = NAMESPACE)]
     pub namespace: String,
-    /// Create this file when the port is open, and remove it at the start
+    /// Remove this file at the start, and create it when the port is open
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
     /// Exit with 0 if the agent with this --ready-file has opened its port, else with 1; start no

@@ -19,7 +19,7 @@ pub struct Args {
     /// Exit with 2 if there are changes
     #[arg(long)]
     pub exit_code: bool,
-    /// Show for each Service whether anything would change, and what
+    /// Show the plan by Service, in place of by resource: whether anything would change, and what
     #[arg(long)]
     pub against_existing: bool,
     /// Print only the summary: counts, addresses that change, Services that are interrupted

@@ -85,8 +85,8 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "backend_health")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=300))]
     pub backend_health_interval: u64,
-    /// With `healthCheck: agent`: namespace of the agents' Leases and of the ConfigMap
-    /// `ballast-majority`
+    /// With `healthCheck: agent` in the cloud config: namespace of the health agents' Leases and of
+    /// the ConfigMap `ballast-majority`
     #[arg(long, value_name = "NAMESPACE", default_value = NAMESPACE)]
     pub agent_namespace: String,
     /// Call limits to assume until Azure's answers show what is left

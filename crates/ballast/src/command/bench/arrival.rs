@@ -20,7 +20,7 @@ pub const ARRIVAL: [u32; 2] = [1_000, 2_001];
 /// Arguments of `bench arrival`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How many Services are there before; above 2,000 their backends are Pods
+    /// Numbers of Services before the addition; above 2,000 with container load balancers
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = ARRIVAL)]
     #[arg(value_parser = value_parser!(u32).range(1..=20_000))]
     pub services: Vec<u32>,

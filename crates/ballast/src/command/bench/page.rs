@@ -22,7 +22,7 @@ pub enum Section {
     Plan,
     /// One Service more, on this machine
     Arrival,
-    /// 200 Services of 500 Pods from nothing to nothing, on this machine
+    /// Creation and deletion of 200 Services with 500 Pods each, on this machine
     Life,
     /// Start and memory at rising sizes, on this machine
     Starts,

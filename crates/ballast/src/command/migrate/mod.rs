@@ -36,8 +36,9 @@ pub struct Args {
     /// Target of the migration, instead of the one in the cloud config (repeatable)
     #[arg(long, value_enum, value_name = "WHAT")]
     pub to: Vec<To>,
-    /// To or from container load balancers: how long each Service keeps both addresses, as in 10m,
-    /// or untilTold for no limit [default: that of the cloud config, else 1h]
+    /// To or from container load balancers: how long each Service keeps both addresses, as in 10m;
+    /// untilTold: until this flag or keepBoth has a time [default: that of the cloud config, else
+    /// 1h]
     #[arg(long, value_name = "TIME")]
     pub keep_both: Option<String>,
     /// To or from container load balancers: move only this Service (repeatable)

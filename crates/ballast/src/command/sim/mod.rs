@@ -38,13 +38,13 @@ pub struct Args {
     /// leaders, containers
     #[arg(long, value_name = "NAME", default_value = "all", value_parser = profile)]
     pub profile: Profile,
-    /// Leave out faults and actors, by name
+    /// Leave out these faults and actors, separated by commas; a wrong name lists the right ones
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = part)]
     pub without: Vec<Part>,
     /// Leave out these moves, numbered in the order of time: those that `--shrink` found needless
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', conflicts_with = "exhaustive")]
     pub skip: Vec<u64>,
-    /// Search for fewer moves and faults that break the same rule
+    /// If the seed breaks a rule, search for fewer moves and faults that break the same rule
     #[arg(long)]
     pub shrink: bool,
     /// Instead of running seeds, go through small scenarios and inject a fault at each point in

@@ -56,10 +56,10 @@ pub struct Args {
     /// is in use]
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// Number of Services in the sample
+    /// Number of Services to create in the emulated cluster
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub services: u32,
-    /// Number of nodes in the sample
+    /// Number of nodes of the emulated cluster
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub nodes: u32,
