@@ -6,7 +6,8 @@
 //! and the outcome is what the API server says that it would store (`dryRun=All`), its webhooks
 //! included. Where this user may not try a write, the emulated API server says it. What the
 //! manifest does not name stays as it is in the cluster, except for what its last `kubectl apply`
-//! named.
+//! named. What a server makes up for a new Service, such as node ports, is made up here, the same
+//! at every run.
 
 use crate::cluster::{self, Rehearsal};
 use crate::exit::{Exit, Failure};
@@ -133,8 +134,36 @@ async fn stored(
         (Rehearsal::NotAllowed, Some(live)) => {
             manifest::replaced(live, &wanted).map_err(|why| manifest::refused(manifest, &why))
         }
-        // What a server would make up for a new one is made up here, the same at every run.
-        (Rehearsal::Stored(_) | Rehearsal::NotAllowed, None) => Ok(wanted),
+        (Rehearsal::Stored(object), None) => Ok(without_made_up(object, &wanted)),
+        (Rehearsal::NotAllowed, None) => Ok(wanted),
+    }
+}
+
+/// A new Service as the server would store it, webhooks and defaults included, but without what
+/// is another value at each answer and is not in the manifest.
+fn without_made_up(mut stored: Value, wanted: &Value) -> Value {
+    for (part, keys) in [
+        ("metadata", ["uid", "creationTimestamp", "resourceVersion", "generation"].as_slice()),
+        ("metadata", ["managedFields", "selfLink"].as_slice()),
+        ("spec", ["clusterIP", "clusterIPs", "healthCheckNodePort"].as_slice()),
+    ] {
+        for key in keys {
+            forget(&mut stored[part], &wanted[part], key);
+        }
+    }
+    let given = wanted["spec"]["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for port in stored["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        let same = given.iter().find(|g| port_key(g) == port_key(port));
+        forget(port, same.unwrap_or(&Value::Null), "nodePort");
+    }
+    stored
+}
+
+fn forget(stored: &mut Value, wanted: &Value, key: &str) {
+    if wanted.get(key).is_none()
+        && let Some(fields) = stored.as_object_mut()
+    {
+        fields.remove(key);
     }
 }
 
@@ -203,16 +232,19 @@ fn merged(live: &Value, last: &Value, new: &Value) -> Value {
     }
 }
 
-/// Ports are told apart by number and protocol; those that stay keep their node port.
+/// Ports are told apart by number and protocol.
+fn port_key(port: &Value) -> (Option<&Value>, &str) {
+    let protocol = port.get("protocol").and_then(Value::as_str).unwrap_or("TCP");
+    (port.get("port"), protocol)
+}
+
+/// Ports that stay keep their node port.
 fn ports(live: &Value, new: &Value) -> Value {
     let Value::Array(new) = new else { return new.clone() };
-    let name = |port: &Value| {
-        let protocol = port.get("protocol").and_then(Value::as_str).unwrap_or("TCP").to_owned();
-        (port.get("port").cloned(), protocol)
-    };
     let live = live.as_array().map(Vec::as_slice).unwrap_or_default();
     let laid = |port: &Value| {
-        let old = live.iter().find(|old| name(old) == name(port)).unwrap_or(&Value::Null);
+        let same = live.iter().find(|old| port_key(old) == port_key(port));
+        let old = same.unwrap_or(&Value::Null);
         merged(old, &Value::Null, port)
     };
     Value::Array(new.iter().map(laid).collect())
@@ -220,7 +252,7 @@ fn ports(live: &Value, new: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{address, applied};
+    use super::{address, applied, without_made_up};
     use crate::manifest::Manifest;
     use serde_json::{Value, json};
 
@@ -246,6 +278,25 @@ mod tests {
         assert_eq!(annotations.get("gone"), None);
         assert_eq!((&annotations["kept"], &annotations["of-others"]), (&json!("2"), &json!("1")));
         assert_eq!(object["spec"].get("loadBalancerIP"), None);
+    }
+
+    #[test]
+    fn a_new_service_is_as_webhooks_leave_it_without_numbers_of_one_answer() {
+        let wanted = json!({"metadata": {"name": "web"}, "spec": {
+            "ports": [{"port": 80}, {"port": 53, "protocol": "UDP", "nodePort": 30053}]}});
+        let answer = json!({
+            "metadata": {"name": "web", "uid": "u-9", "creationTimestamp": "2026-01-01T00:00:00Z",
+                "annotations": {"of-a-webhook": "1"}},
+            "spec": {"clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"],
+                "sessionAffinity": "None", "ports": [
+                    {"port": 80, "protocol": "TCP", "nodePort": 31234},
+                    {"port": 53, "protocol": "UDP", "nodePort": 30053}]}});
+        let expected = json!({
+            "metadata": {"name": "web", "annotations": {"of-a-webhook": "1"}},
+            "spec": {"sessionAffinity": "None", "ports": [
+                {"port": 80, "protocol": "TCP"},
+                {"port": 53, "protocol": "UDP", "nodePort": 30053}]}});
+        assert_eq!(without_made_up(answer, &wanted), expected);
     }
 
     #[test]

@@ -172,8 +172,8 @@ async fn read_pause(
     }
 }
 
-/// Whether a command that takes no Lease may begin to write to Azure: during a pause it would only
-/// wait for the pause to end. A user without the right to read the Lease is warned.
+/// Whether a command may begin to write to Azure: during a pause it would only wait for the pause
+/// to end. A user without the right to read the Lease is warned.
 ///
 /// # Errors
 /// An operator has paused writes, or the Lease cannot be read for another reason than HTTP 403.

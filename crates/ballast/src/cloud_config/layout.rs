@@ -45,14 +45,16 @@ pub fn complete(config: &Map<String, Value>, keys: &Map<String, Value>) -> Map<S
             migration.insert("from".to_owned(), Value::Object(from));
         }
         (true, false) => {
-            let from = object(migration.get("from"));
+            let known = migration.remove("from");
+            let from = object(known.as_ref());
             let kept = OF_NODES.iter().filter_map(|key| Some((*key, get(&from, key)?)));
             for (key, value) in kept {
                 all.entry(key).or_insert_with(|| value.clone());
             }
-            all.entry(POOLS).or_insert_with(|| json!("nodeIP"));
+            // A former config without the key had the default.
+            let pools = if known.is_some() { "nodeIPConfiguration" } else { "nodeIP" };
+            all.entry(POOLS).or_insert_with(|| json!(pools));
             all.insert("serviceGatewayEnabled".to_owned(), json!(false));
-            migration.remove("from");
         }
         (true, true) | (false, false) => {}
     }
@@ -91,6 +93,16 @@ mod tests {
         let expected = json!({SKU: "standard", POOLS: "nodeIP", "serviceGatewayEnabled": false,
             "disableOutboundSNAT": true, MIGRATION: {"keepBoth": "1h"}});
         assert_eq!(Value::Object(back), expected);
+    }
+
+    #[test]
+    fn the_way_back_leads_to_the_default_pools_where_the_way_there_left_them() {
+        let config = map(json!({"loadBalancerSku": "standard"}));
+        let there = complete(&config, &map(json!({SKU: "service"})));
+        let pools = |before| complete(&before, &map(json!({SKU: "standard"})))[POOLS].clone();
+        assert_eq!(pools(there), json!("nodeIPConfiguration"));
+        // Where nothing is known of a former config, pools take addresses.
+        assert_eq!(pools(map(json!({SKU: "service"}))), json!("nodeIP"));
     }
 
     #[test]

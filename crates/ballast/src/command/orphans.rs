@@ -3,7 +3,7 @@
 use crate::cluster;
 use crate::command::source::{SourceArgs, connect_and_read};
 use crate::confirm;
-use crate::engine::{Engine, Right, options};
+use crate::engine::{Engine, options};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::lease::LeaseArgs;
 use crate::listing::{kinds, unlisted};
@@ -155,10 +155,8 @@ async fn delete(
     let mut options = options(classes.clone());
     options.cluster_uid = cluster::uid(&engine.client).await?;
     options.ledger = args.source.reading.lease_name.ledger();
+    cluster::refuse_if_paused(&engine.client, &args.source.reading.lease_name.lease()).await?;
     let right = args.lease.right(&args.source.reading.lease_name);
-    if let Right::Alone(lease) = &right {
-        cluster::refuse_if_paused(&engine.client, lease).await?;
-    }
     options.leadership = right.leadership();
     let done = signal::stop().child_token();
     let mut controller = Controller::new(policy.clone(), options);

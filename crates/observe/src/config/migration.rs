@@ -74,7 +74,7 @@ fn from(fields: &mut Fields, cluster: &str, policy: &Policy) -> Policy {
     let read = |inner: &mut Fields| {
         let words = [("nodeIPConfiguration", PoolKind::NodeNic), ("nodeIP", PoolKind::NodeIp)];
         let pools = inner.word("loadBalancerBackendPoolConfigurationType", &words);
-        let pools = pools.unwrap_or(PoolKind::NodeIp);
+        let pools = pools.unwrap_or(standard.pools);
         let probes = inner.unread().iter().any(|key| key.to_lowercase().starts_with("cluster"));
         let health_check = health::read(inner, BalancerSku::Standard);
         let probe = probes || health_check != HealthCheck::Proxy;

@@ -89,11 +89,15 @@ fn services_move_as_the_config_says() {
     let there = moves(&pods, Value::Null).unwrap().unwrap();
     assert_eq!((there.keep_both, there.drain_s), (KeepBoth::For { seconds: 3_600 }, 60));
     assert_eq!((there.chosen, &there.from.layout), (Chosen::All, &Layout::Single));
+    // The key of the former config has the default that it has in every config.
+    let empty = moves(&pods, json!({"from": {}})).unwrap().unwrap();
+    assert_eq!((there.from.pools, empty.from.pools), (PoolKind::NodeNic, PoolKind::NodeNic));
     assert_eq!(moves(&json!({}), Value::Null), Ok(None));
     let back = moves(&json!({}), json!({})).unwrap().unwrap();
     assert_eq!((&back.from.layout, back.from.sku), (&Layout::PerService, BalancerSku::Service));
     let said = json!({"keepBoth": "2d", "drainSeconds": 5, "services": ["a/web"],
         "namespaces": "b", "from": {"disableOutboundSNAT": true,
+            "loadBalancerBackendPoolConfigurationType": "nodeIP",
             "multipleStandardLoadBalancerConfigurations":
                 [{"name": "kubernetes", "primaryVMSet": "vmss"}]}});
     let there = moves(&pods, said).unwrap().unwrap();

@@ -175,9 +175,7 @@ pub async fn run(mut args: Args, color: ColorChoice) -> Outcome {
         let why = "the migration is not begun: see what stands in its way above";
         return Err(Failure::new(Exit::Failed, why));
     }
-    if !args.lease.leader_elect {
-        cluster::refuse_if_paused(&engine.client, &args.reading.lease_name.lease()).await?;
-    }
+    cluster::refuse_if_paused(&engine.client, &args.reading.lease_name.lease()).await?;
     let mut journal = Journal::open(&args.journal, engine.clock)?;
     if let Some(before) = journal.unfinished() {
         say(&format!("{before}\n"))?;
