@@ -6,7 +6,7 @@ use super::access::{CORE_RANGES, FIELD, RANGES, TAGS};
 use super::additional::KEY;
 use super::findings::{LOAD_BALANCER_RULE_LIMIT, SECURITY_RULE_LIMIT};
 use super::reader::Reader;
-use super::{AccessIntent, RuleIntent, SecurityRules};
+use super::{AccessIntent, ProbeName, RuleIntent, SecurityRules};
 use crate::ask::annotation::full;
 use model::policy::BalancerSku;
 use model::{Family, Protocol};
@@ -39,9 +39,23 @@ pub(super) fn check(
         let value = format!("{count} rules");
         r.find_with(&LOAD_BALANCER_RULE_LIMIT, "spec.ports", &value, &message);
     }
+    paths(r, families, rules);
     // What is not written has no limit.
     if access.rules == SecurityRules::Written && !r.policy.security_group_name.is_empty() {
         security(r, families, additional, access);
+    }
+}
+
+/// Each probe of a port is written with its request path.
+fn paths(r: &mut Reader<'_>, families: &[Family], rules: &[RuleIntent]) {
+    let probes = rules.iter().filter_map(|rule| rule.probe.as_ref());
+    let own = probes.filter(|probe| probe.name == ProbeName::Rule);
+    let paths: Vec<usize> = own.filter_map(|probe| Some(probe.path.as_ref()?.len())).collect();
+    let bytes = paths.iter().sum::<usize>() * families.len();
+    if bytes > REQUEST {
+        let value = format!("{} request paths of probes, {bytes} bytes", paths.len());
+        let message = format!("{{value}} do not fit in a request; it has at most {REQUEST} bytes");
+        r.find_with(&LOAD_BALANCER_RULE_LIMIT, "spec.ports", &value, &message);
     }
 }
 

@@ -62,7 +62,8 @@ pub(super) fn read(
     place(r, families, frontend);
     let addresses = addresses(r);
     let (visibility, auto_approval) = (subscriptions(r, VISIBILITY), subscriptions(r, APPROVAL));
-    let seen = |id: &Arc<str>| visibility.iter().any(|v| **v == *"*" || v.eq_ignore_ascii_case(id));
+    let visible: BTreeSet<String> = visibility.iter().map(|id| id.to_ascii_lowercase()).collect();
+    let seen = |id: &Arc<str>| visible.contains("*") || visible.contains(&id.to_ascii_lowercase());
     for id in auto_approval.iter().filter(|id| !seen(id)) {
         r.find(&APPROVAL_INVISIBLE, APPROVAL, id);
     }

@@ -22,6 +22,8 @@ const HEALTHZ: &str = "/healthz";
 const TIMING: (u16, u16) = (5, 2);
 /// Interval times count stays below this many seconds.
 const PATIENCE_S: u64 = 120;
+/// Most bytes of a number: a sign and 18 digits, as the admission policy reads it.
+const DIGITS: usize = 19;
 
 const INTERVAL: &str = "azure-load-balancer-health-probe-interval";
 const COUNT: &str = "azure-load-balancer-health-probe-num-of-probe";
@@ -322,12 +324,13 @@ fn annotated(r: &mut Reader<'_>, key: &str, text: &str) -> ProbeProtocol {
 }
 
 fn parse(text: &str) -> Option<ProbeProtocol> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "tcp" => Some(ProbeProtocol::Tcp),
-        "http" => Some(ProbeProtocol::Http),
-        "https" => Some(ProbeProtocol::Https),
-        _ => None,
-    }
+    let words = [
+        ("tcp", ProbeProtocol::Tcp),
+        ("http", ProbeProtocol::Http),
+        ("https", ProbeProtocol::Https),
+    ];
+    let found = words.into_iter().find(|(word, _)| text.trim().eq_ignore_ascii_case(word));
+    found.map(|(_, protocol)| protocol)
 }
 
 fn path(r: &mut Reader<'_>, port: u16) -> Arc<str> {
@@ -337,7 +340,7 @@ fn path(r: &mut Reader<'_>, port: u16) -> Arc<str> {
     if !path.starts_with('/') {
         r.find(&INVALID_REQUEST_PATH, key, path);
     }
-    Arc::from(path)
+    if key == PATH { r.path_of_all(path) } else { Arc::from(path) }
 }
 
 /// Interval and count under a port number, else for all ports.
@@ -374,5 +377,7 @@ fn timing(r: &mut Reader<'_>, port: u16) -> (u16, u16) {
 /// A whole number from `least`; the text where it is none.
 fn whole<'a>(r: &Reader<'a>, key: &str, least: u32, default: u16) -> Result<u32, &'a str> {
     let Some(text) = r.raw(key) else { return Ok(default.into()) };
-    text.parse().ok().filter(|number| *number >= least).ok_or(text)
+    // Each port reads the number for all ports anew: zeros before it have an end.
+    let number = Some(text).filter(|text| text.len() <= DIGITS).and_then(|text| text.parse().ok());
+    number.filter(|number| *number >= least).ok_or(text)
 }

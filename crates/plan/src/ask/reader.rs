@@ -40,6 +40,8 @@ pub(super) struct Reader<'a> {
     findings: Vec<Finding>,
     /// How many were listed, and how many more there are, by rule.
     found: BTreeMap<&'static str, (usize, usize)>,
+    /// The request path of all probes that have none of their own.
+    path: Option<Arc<str>>,
 }
 
 impl<'a> Reader<'a> {
@@ -59,8 +61,8 @@ impl<'a> Reader<'a> {
             ports.entry(port.port).or_insert(at);
             names.entry(port.name.to_ascii_lowercase()).or_insert(at);
         }
-        let (findings, found) = Default::default();
-        Self { service, policy, annotations, ports, names, findings, found }
+        let (findings, found, path) = Default::default();
+        Self { service, policy, annotations, ports, names, findings, found, path }
     }
 
     /// An annotation's value, also an empty one.
@@ -99,6 +101,12 @@ impl<'a> Reader<'a> {
     /// The entries of a list separated by blanks.
     pub fn words(&self, key: &str) -> Vec<&'a str> {
         self.raw(key).unwrap_or("").split_whitespace().collect()
+    }
+
+    /// The request path of all probes that have none of their own, which is the same each time:
+    /// each port has a probe, and all of them share one copy.
+    pub fn path_of_all(&mut self, path: &str) -> Arc<str> {
+        Arc::clone(self.path.get_or_insert_with(|| Arc::from(path)))
     }
 
     /// Whether no more findings of a rule are listed: this one is counted.

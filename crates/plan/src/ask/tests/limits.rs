@@ -116,6 +116,30 @@ fn ports() {
     assert_eq!((*rule, &value[..11]), ("SecurityRuleLimit", "1500 ports,"));
 }
 
+/// A value that counts for all ports is read for each of them, and is no longer with each.
+#[test]
+fn a_value_for_all_ports_is_held_once() {
+    let with = |count: u16, key: &str, value: &str| {
+        let http = ("azure-load-balancer-health-probe-protocol", "http");
+        let ports = (1..=count).map(|n| port(&format!("p{n}"), Protocol::Tcp, n, 30_000 + n));
+        Service { ports: ports.collect(), ..service(&[http, (key, value)]) }
+    };
+    let path = "azure-load-balancer-health-probe-request-path";
+    let long = |bytes: usize| format!("/{}", "a".repeat(bytes - 1));
+    let rules = read_ok(&with(2, path, &long(200_000)), &policy()).rules;
+    let paths: Vec<_> = rules.iter().filter_map(|r| r.probe.as_ref()?.path.as_ref()).collect();
+    assert!(Arc::ptr_eq(paths[0], paths[1]) && paths[0].len() == 200_000);
+    assert_eq!(refusals(&with(1_024, path, &long(4_096)), &policy()), []);
+    let value = "1024 request paths of probes, 4195328 bytes".to_owned();
+    let found = refusals(&with(1_024, path, &long(4_097)), &policy());
+    assert_eq!(found, [("LoadBalancerRuleLimit", value)]);
+    let interval = "azure-load-balancer-health-probe-interval";
+    assert_eq!(refusals(&with(1, interval, &format!("+{:018}", 5)), &policy()), []);
+    let zeros = format!("{:019}", 5);
+    let found = refusals(&with(1, interval, &format!("+{zeros}")), &policy());
+    assert_eq!(found, [("InvalidProbeInterval", format!("+{zeros}"))]);
+}
+
 #[test]
 fn idle_timeouts_by_sku() {
     let minutes = |text: &str| service(&[("azure-load-balancer-tcp-idle-timeout", text)]);
@@ -141,4 +165,23 @@ fn tags_and_subscriptions() {
     };
     assert_eq!(own(100), []);
     assert_eq!(own(101), vec![("TooManySubscriptions", "101 subscriptions".to_owned())]);
+}
+
+/// Both lists have as many as an annotation holds: each id is looked for once.
+#[test]
+fn long_lists_of_subscriptions() {
+    let ids = |from: usize| list((from..from + 20_000).map(|n| format!("id-{n:05}")), " ");
+    let internal = ("azure-load-balancer-internal", "true");
+    let (visible, approved) = (ids(0).to_uppercase(), ids(1));
+    let link = [
+        ("azure-pls-create", "true"),
+        internal,
+        ("azure-pls-visibility", &*visible),
+        ("azure-pls-auto-approval", &*approved),
+    ];
+    let nics = Policy { pools: PoolKind::NodeNic, ..policy() };
+    let reading = read(&service(&link), &nics);
+    let unseen = reading.findings.iter().filter(|f| f.rule == "AutoApprovalNotVisible");
+    let unseen: Vec<&str> = unseen.map(|f| &*f.value).collect();
+    assert_eq!(unseen, ["id-20000"]);
 }
