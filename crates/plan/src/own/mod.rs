@@ -9,8 +9,8 @@
 //!   `azure-pls-resource-group`) may be another cluster's. A resource there is this cluster's only
 //!   if it carries this cluster's UID or, where it is older than that tag, if a Service of this
 //!   cluster stands behind it: the UID of such a Service is in its name or in the name of its
-//!   frontend. A tag with a Service's name counts only on a resource whose name is not made from a
-//!   UID, because clusters have Services of equal names.
+//!   frontend. A tag with a Service's name says nothing there, because clusters have Services of
+//!   equal names.
 //! - In the resource groups of the cloud config a resource without UID is this cluster's by its
 //!   cluster name, as for the Go cloud provider, whose resources carry no UID.
 //!
@@ -181,10 +181,15 @@ impl<'w> Own<'w> {
     }
 
     /// Whether the name of a public IP is made from the UID of a Service of this cluster; where it
-    /// is made from none, whether every Service that its tag names is one.
+    /// is made from none, whether every Service that its tag names is one. In a group that only a
+    /// Service names the tag does not count: nothing is adopted there, and a public IP that another
+    /// cluster has adopted bears the names of that cluster's Services.
     fn is_named_after_ours(&self, ip: &PublicIp) -> bool {
         if let Some(base) = base_in(ip.id.name()) {
             return self.knows(base);
+        }
+        if !ip.id.is_in(&self.policy.group) {
+            return false;
         }
         let users = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
         let mut users = users.split(',').map(str::trim).filter(|u| !u.is_empty()).peekable();

@@ -76,9 +76,9 @@ fn in_a_group_that_a_service_names_the_name_tells_whose_a_public_ip_is() {
         assert_eq!(whose(&name(strange), &[WEB, CLUSTER]), Whose::Foreign);
     }
     assert_eq!(whose(&format!("other-{strange}"), &[WEB, CLUSTER]), Whose::Foreign);
-    assert_eq!(whose("by-hand", &[WEB, CLUSTER]), Whose::Ours);
-    let both = (tags::SERVICE, "default/web,team/x");
-    assert_eq!(whose("by-hand", &[both, CLUSTER]), Whose::Foreign);
+    // The other cluster has adopted it for its Service default/web.
+    assert_eq!(whose("adopted", &[WEB, CLUSTER]), Whose::Foreign);
+    assert_eq!(whose("adopted", &[WEB, CLUSTER, (UID, MINE)]), Whose::Ours);
     let other = (tags::CLUSTER, "other");
     assert_eq!(whose(&format!("kubernetes-{ours}"), &[WEB, other]), Whose::Foreign);
     assert_eq!(whose("byo", &[]), Whose::Unmarked);
@@ -105,6 +105,13 @@ fn without_a_uid_of_its_own_a_cluster_trusts_its_services_uids() {
         own.public_ip(&ip(&policy, "theirs", &name, &[WEB, CLUSTER, (UID, THEIRS)]))
     };
     assert_eq!((whose(&base()), whose(STRANGE)), (Whose::Ours, Whose::Foreign));
+    let adopted = |group, users| {
+        let pairs = [(tags::SERVICE, users), CLUSTER, (UID, THEIRS)];
+        own.public_ip(&ip(&policy, group, "adopted", &pairs))
+    };
+    assert_eq!(adopted("rg", "default/web"), Whose::Ours);
+    assert_eq!(adopted("rg", "default/web,team/x"), Whose::Foreign);
+    assert_eq!(adopted("theirs", "default/web"), Whose::Foreign);
 }
 
 #[test]
