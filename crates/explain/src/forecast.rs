@@ -373,12 +373,8 @@ impl Path {
 
     /// The address of the node on the machine that a NIC is below.
     fn host_of(&self, nic: &ResourceId, family: Family) -> Option<IpAddr> {
-        let is_above = |id: &str| {
-            let id = id.strip_prefix("azure://").unwrap_or(id).to_lowercase();
-            nic.folded().strip_prefix(id.as_str()).is_some_and(|rest| rest.starts_with('/'))
-        };
         let mut nodes = self.world.kubernetes.nodes.values();
-        nodes.find(|n| n.provider_id.as_deref().is_some_and(is_above))?.address(family)
+        nodes.find(|n| n.has_nic(nic))?.address(family)
     }
 
     /// Each NIC in the pools becomes its address, where that can be known.

@@ -19,6 +19,7 @@ pub mod gateway;
 pub mod id;
 pub mod kubernetes;
 pub mod ledger;
+mod machine;
 pub mod migration;
 pub mod obstacle;
 pub mod pause;

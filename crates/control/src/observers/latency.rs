@@ -13,7 +13,6 @@ pub(crate) mod pods;
 
 use crate::observers::histogram::Histogram;
 use model::azure::{LoadBalancer, PoolAddress};
-use model::kubernetes::Node;
 use model::plan::{Action, Change, Resource};
 use model::{NodeName, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -271,12 +270,6 @@ impl Moved {
 fn backends(balancer: &LoadBalancer) -> BTreeSet<(&Arc<str>, &PoolAddress)> {
     let pools = balancer.pools.iter();
     pools.flat_map(|pool| pool.addresses.iter().map(|address| (&pool.name, address))).collect()
-}
-
-/// The machine that a node is.
-pub(crate) fn machine(node: &Node) -> Option<ResourceId> {
-    let id = node.provider_id.as_deref()?.strip_prefix("azure://")?;
-    Some(ResourceId::new(id))
 }
 
 /// Objects that a fact is about to change, where that may lead to writes.

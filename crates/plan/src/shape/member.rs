@@ -161,12 +161,6 @@ fn set_of(id: &ResourceId) -> Option<ResourceId> {
     folded[end..].starts_with("/virtualmachines/").then(|| ResourceId::new(&text[..end]))
 }
 
-/// The VM that a node says it runs on.
-fn machine(node: &Node) -> Option<ResourceId> {
-    let id = node.provider_id.as_deref()?;
-    Some(ResourceId::new(id.strip_prefix("azure://").unwrap_or(id)))
-}
-
 /// Whether a node is in no pool because it is of the control plane.
 fn is_kept_out(draft: &Draft<'_>, node: &Node) -> bool {
     node.role == NodeRole::ControlPlane
@@ -186,7 +180,7 @@ fn cards(draft: &Draft<'_>, sources: &Sources) -> Vec<Card> {
     let azure = &draft.world.azure;
     let nodes = draft.world.kubernetes.nodes.values();
     let by_id: BTreeMap<ResourceId, &Arc<Node>> =
-        nodes.clone().filter_map(|n| Some((machine(n)?, n))).collect();
+        nodes.clone().filter_map(|n| Some((n.machine()?, n))).collect();
     let unnamed = nodes.filter(|n| n.provider_id.is_none());
     let by_host: BTreeMap<String, &Arc<Node>> =
         unnamed.map(|n| (name::folded(n.name.as_str()), n)).collect();

@@ -1,7 +1,7 @@
 //! The programming latency: what changes, and when Azure is as it is wanted.
 
 use crate::controller::Controller;
-use crate::observers::latency::{ChangeKind, Latencies, Moved, NodeChange, Stir, Verdict, machine};
+use crate::observers::latency::{ChangeKind, Latencies, Moved, NodeChange, Stir, Verdict};
 use model::kubernetes::{Node, Wish};
 use model::plan::{Change, Edit, FinalizerPurpose, Object};
 use model::policy::Layout;
@@ -45,13 +45,13 @@ impl Controller {
             return Stir::default();
         }
         let old = self.world.kubernetes.nodes.get(name).map(AsRef::as_ref);
-        let backend = |node: &Node| (node.addresses.clone(), node.membership, machine(node));
+        let backend = |node: &Node| (node.addresses.clone(), node.membership, node.machine());
         if old.map(backend) == new.map(backend) {
             return Stir::default();
         }
         let known = || old.into_iter().chain(new);
         let addresses = known().flat_map(|node| node.addresses.iter().copied()).collect();
-        let machine = new.and_then(machine).or_else(|| old.and_then(machine));
+        let machine = new.and_then(Node::machine).or_else(|| old.and_then(Node::machine));
         Stir { node: Some((name.clone(), addresses, machine)), pods: BTreeMap::new() }
     }
 

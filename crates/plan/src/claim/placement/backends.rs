@@ -15,24 +15,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 const SCALE_SETS: &str = "/virtualmachinescalesets/";
-const SCHEME: &str = "azure://";
-
-/// The Azure id in a node's provider id.
-fn machine(node: &Node) -> Option<ResourceId> {
-    let id = node.provider_id.as_deref()?;
-    Some(ResourceId::new(id.get(SCHEME.len()..).filter(|_| {
-        id.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
-    })?))
-}
 
 /// Whether a node's id does not say which set it belongs to.
 pub(super) fn is_machine(node: &Node) -> bool {
-    machine(node).is_some_and(|id| !id.folded().contains(SCALE_SETS))
+    node.machine().is_some_and(|id| !id.folded().contains(SCALE_SETS))
 }
 
 /// The scale set or availability set of a node, where it is known.
 pub(super) fn set_of(draft: &Draft<'_>, node: &Node) -> Option<Arc<str>> {
-    let id = machine(node)?;
+    let id = node.machine()?;
     if let Some((_, rest)) = id.folded().split_once(SCALE_SETS) {
         return rest.split('/').next().map(Arc::from);
     }
@@ -44,7 +35,7 @@ pub(super) fn set_of(draft: &Draft<'_>, node: &Node) -> Option<Arc<str>> {
 pub(super) fn is_unseen(draft: &Draft<'_>, node: &Node) -> bool {
     let seen = draft.world.azure.virtual_machines.known();
     is_machine(node)
-        && seen.is_some_and(|all| machine(node).is_some_and(|id| !all.contains_key(&id)))
+        && seen.is_some_and(|all| node.machine().is_some_and(|id| !all.contains_key(&id)))
 }
 
 /// Nodes that are, or for now stay, behind a load balancer.
@@ -169,16 +160,9 @@ fn addresses(draft: &Draft<'_>, id: &ResourceId) -> BTreeSet<IpAddr> {
     found.extend(pooled(draft.policy, balancer));
     for nic in pools(draft.policy, balancer).flat_map(|p| &p.nics) {
         let nodes = draft.world.kubernetes.nodes.values();
-        found.extend(nodes.filter(|n| is_on(n, nic)).flat_map(|n| n.addresses.clone()));
+        found.extend(nodes.filter(|n| n.has_nic(nic)).flat_map(|n| n.addresses.clone()));
     }
     found
-}
-
-/// Whether a NIC is that of a node's machine, where its id says so.
-fn is_on(node: &Node, nic: &ResourceId) -> bool {
-    let Some(machine) = machine(node) else { return false };
-    let nic = nic.folded();
-    nic.strip_prefix(&machine.folded()).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Leaves the pools of load balancers that are about to go as they are, and keeps nodes apart.

@@ -1,6 +1,6 @@
 //! Where pool members are to be looked for, and what has to be read for it.
 
-use super::{Aim, SCALE_SETS, Target, is_in, is_kept_out, machine, models, set_of};
+use super::{Aim, SCALE_SETS, Target, is_in, is_kept_out, models, set_of};
 use crate::draft::Draft;
 use model::ResourceId;
 use model::azure::MemberKind;
@@ -52,7 +52,7 @@ pub(super) fn sources(draft: &Draft<'_>, targets: &[Target]) -> Sources {
     if nics && (wanted || !targets.is_empty()) {
         let nodes = draft.world.kubernetes.nodes.values();
         let nodes = nodes.filter(|n| !n.membership.is_left_out() && !is_kept_out(draft, n));
-        nodes.filter_map(|n| machine(n)).for_each(|id| add(&id));
+        nodes.filter_map(|n| n.machine()).for_each(|id| add(&id));
     }
     targets.iter().flat_map(|t| &t.nics).for_each(&mut add);
     sources.models = nics && targets.iter().any(|target| target.aim == Aim::Leave);

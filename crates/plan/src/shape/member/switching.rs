@@ -1,7 +1,7 @@
 //! Pools that change between NICs and addresses.
 
 use super::sources::{sources, unread};
-use super::{Aim, Target, cards, changes, is_deleted, is_in, is_kept_out, machine, models, set_of};
+use super::{Aim, Target, cards, changes, is_deleted, is_in, is_kept_out, models, set_of};
 use crate::claim::placement::Placement;
 use crate::draft::{Draft, PATIENCE};
 use crate::own::name;
@@ -86,7 +86,7 @@ pub(crate) fn is_joinable(draft: &Draft<'_>, balancer: &ResourceId) -> bool {
     };
     let nodes = draft.world.kubernetes.nodes.values();
     let nodes = nodes.filter(|n| n.membership == Membership::Member && !is_kept_out(draft, n));
-    nodes.filter_map(|n| machine(n)).any(joins)
+    nodes.filter_map(|n| n.machine()).any(joins)
 }
 
 /// Whether NICs are in a pool. It shows those of instances; the model of a scale set is in it by
