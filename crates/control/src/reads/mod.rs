@@ -15,8 +15,9 @@ use std::collections::BTreeMap;
 /// Lists may lack what was just made: for this long our own write is believed instead.
 pub(crate) const LIST_LAG_MS: u64 = 10_000;
 
-/// The end of an operation that no process can poll is awaited at most so long.
-pub(crate) const UNFOLLOWED_MS: u64 = 15 * 60_000;
+/// The end of an operation that no process can poll is awaited as long as one that only the state
+/// of its resource tells of.
+pub(crate) const UNFOLLOWED_MS: u64 = arm::operation::LONGEST_SILENT_MS;
 
 /// How soon a list is read again in which an operation of another client, or of this controller
 /// before a restart, is still running: its end can only be seen by reading.
