@@ -1,10 +1,11 @@
-//! Which Services traffic reaches, as far as load balancers decide it.
+//! Which Services traffic reaches, as far as load balancers decide it, and at which addresses.
 
 use model::azure::{FrontendAddress, LoadBalancer, MemberKind, Pool, PoolMember, Sku};
 use model::world::Fact;
 use model::{Family, ResourceId, ServiceUid, World};
 use plan::own::{Base, part, pod_names};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A Service and a family of its addresses.
@@ -47,14 +48,35 @@ fn through_gateway(world: &World, balancer: &LoadBalancer) -> Option<(ServiceUid
     (!entry.pools.is_empty()).then(|| (uid.clone(), family))
 }
 
+/// The addresses that the rules of a Service lead from, each once.
+pub fn addresses(world: &World, uid: &ServiceUid) -> Vec<IpAddr> {
+    let base = Base::of_service(uid);
+    let mut found = Vec::new();
+    for balancer in world.azure.balancers.known().into_iter().flat_map(BTreeMap::values) {
+        let whole = balancer.sku == Sku::Service && pod_names::is_of(balancer.id.name(), uid);
+        let is_own = |name: &str| whole || Base::of(name).is_some_and(|of| of == base);
+        let own = balancer.rules.iter().filter(|rule| is_own(&rule.name));
+        for address in own.filter_map(|rule| address(world, balancer, rule.frontend.as_ref()?)) {
+            if !found.contains(&address) {
+                found.push(address);
+            }
+        }
+    }
+    found
+}
+
 /// The family of a frontend's address.
 fn family(world: &World, balancer: &LoadBalancer, id: &ResourceId) -> Option<Family> {
+    address(world, balancer, id).map(Family::of)
+}
+
+fn address(world: &World, balancer: &LoadBalancer, id: &ResourceId) -> Option<IpAddr> {
     let frontend = part::named(&balancer.frontends, id.name())?;
     match &frontend.address {
-        FrontendAddress::Private { family, address, .. } => address.map(|_| *family),
+        FrontendAddress::Private { address, .. } => *address,
         FrontendAddress::Public(id) => {
             let facts = world.azure.public_ips.get(&id.group()?)?.known()?;
-            facts.get(id).filter(|ip| ip.address.is_some()).map(|ip| ip.family)
+            facts.get(id)?.address
         }
         FrontendAddress::Other => None,
     }

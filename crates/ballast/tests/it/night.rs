@@ -101,7 +101,7 @@ fn ten_questions_have_one_command_each() {
     let words = ["plan", "--service", "web", "--as-if", manifest.to_str().unwrap()];
     let parts = ["- delete public IP kubernetes-", "→ removed", &taken];
     // As the API server takes it: node ports and the status go, which a ClusterIP cannot have.
-    answer("What would my edit change?", Some(&emulators), &words, &parts[..2]);
+    answer("What would my edit change?", Some(&emulators), &words, &parts);
     let words = ["plan", "--service", "web", "--as-if-deleted", "web"];
     answer("What will a deletion take away?", Some(&emulators), &words, &parts);
     let kubeconfig = emulators.path("kubeconfig").display().to_string();

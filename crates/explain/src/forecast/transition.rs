@@ -1,6 +1,7 @@
 //! What becomes of each Service between now and the end of a forecast.
 
 use super::Forecast;
+use crate::reach;
 use model::kubernetes::{Condition, Ingress, SERVICE_FINALIZER, Service, Truth, Wish};
 use model::plan::{Edit, KubernetesWrite, Object};
 use model::report::{Severity, State};
@@ -29,7 +30,8 @@ pub struct Transition {
     pub from: Stage,
     /// Where it stands in the end.
     pub to: Stage,
-    /// Addresses in its status now that are not there in the end, in its status' order.
+    /// Addresses in its status now that are not there in the end, in its status' order; those of
+    /// its frontends, where it has another type by now and the status is empty.
     pub lost: Vec<Arc<str>>,
     /// Addresses in its status in the end that are not there now, in that order.
     pub gained: Vec<Arc<str>>,
@@ -68,7 +70,7 @@ pub fn transitions(forecast: &Forecast, world: &World) -> BTreeMap<ServiceUid, T
         let service = services.get(uid)?;
         let first = forecast.report.services.get(uid)?.state;
         let last = forecast.last.services.get(uid).map(|report| report.state);
-        let before = addresses(&service.ingress);
+        let before = held(service, world);
         let after = match last {
             None => Vec::new(),
             Some(_) => told.get(uid).map_or_else(|| before.clone(), |list| addresses(list)),
@@ -87,6 +89,17 @@ pub fn transitions(forecast: &Forecast, world: &World) -> BTreeMap<ServiceUid, T
         Some((uid.clone(), transition))
     };
     forecast.report.services.keys().filter_map(of).collect()
+}
+
+/// The addresses that a Service has now. The API server takes them off the status of one that gets
+/// another type, while its frontends still stand.
+fn held(service: &Service, world: &World) -> Vec<Arc<str>> {
+    let told = addresses(&service.ingress);
+    if !told.is_empty() || service.wish != Wish::Nothing {
+        return told;
+    }
+    let standing = reach::addresses(world, &service.uid);
+    standing.into_iter().map(|address| Arc::from(address.to_string())).collect()
 }
 
 /// What the status of each Service says in the end, where it is written.

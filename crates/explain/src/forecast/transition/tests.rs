@@ -138,3 +138,15 @@ fn a_deleted_service_releases_its_address() {
     assert_eq!(deleted.lost, [address()]);
     assert!(deleted.releases_address() && !deleted.changes_address());
 }
+
+/// The API server takes the addresses off its status with the type.
+#[test]
+fn a_service_of_another_type_releases_its_address() {
+    let retyped = after(|s| {
+        s.wish = Wish::Nothing;
+        s.ingress.clear();
+    });
+    assert_eq!((retyped.from, retyped.to), (Stage::At(State::Removing), Stage::Removed));
+    assert_eq!(retyped.lost, [address()]);
+    assert!(retyped.releases_address() && !retyped.changes_address());
+}
