@@ -44,12 +44,19 @@ pub struct Calls {
 pub struct Budget {
     /// Which limit.
     pub name: String,
+    /// What it lets through; `None` where neither Azure's published limits nor its answers say so.
+    pub room: Option<Room>,
+    /// Why calls wait, and until when, in milliseconds since the Unix epoch.
+    pub held: Option<(String, u64)>,
+}
+
+/// What a limit on calls lets through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
     /// Calls that may be sent now.
     pub left: u64,
     /// Calls it holds when it is full.
     pub full: u64,
-    /// Why calls wait, and until when, in milliseconds since the Unix epoch.
-    pub held: Option<(String, u64)>,
 }
 
 /// How bad something is.

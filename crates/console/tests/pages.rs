@@ -7,7 +7,7 @@ use console::page::{
     TopologyQuery, Window, explained, findings, overview, plan, service, timeline, topology,
 };
 use console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
-use console::view::{Calls, DriftLine, Head, Snapshot};
+use console::view::{Budget, Calls, DriftLine, Head, Room, Snapshot};
 use model::azure::{
     Access, AdminState, Frontend, FrontendAddress, LoadBalancer, NatGateway, Pool, PoolAddress,
     PublicIp, Rest, Rule, RuleProtocol, SecurityRule,
@@ -538,6 +538,19 @@ fn a_write_shows_its_cause_its_difference_and_where_azure_shows_it() {
     let query = ServiceQuery::default();
     let page = service(&stage.head, &ServiceView { query, line, world, plan, history, calls });
     assert!(page.contains("Writes to Azure") && page.contains("30 fields changed"));
+}
+
+#[test]
+fn a_limit_of_which_no_figure_is_known_has_none() {
+    let stage = stage(1, |n| format!("web-{n}"));
+    let row = |name: &str, room| Budget { name: name.to_owned(), room, held: None };
+    let known = Some(Room { left: 11_997, full: 12_000 });
+    let budget = [row("Resource Manager writes", known), row("network reads", None)];
+    let query = OverviewQuery::default();
+    let page = overview(&stage.head, &stage.snapshot, (Calls::default(), &budget), &query);
+    assert!(page.contains("11\u{2009}997 of 12\u{2009}000"), "{page}");
+    assert_eq!(page.matches("<meter").count(), 1, "{page}");
+    assert!(page.contains("unknown"), "{page}");
 }
 
 /// The drawing ends now, whenever the last write was.

@@ -2,8 +2,8 @@
 
 use crate::backends::BackendHealth;
 use crate::listing::unlisted;
-use ::console::view::{Budget, Calls, DriftLine, Snapshot};
-use control::budget::{Level, Waiting};
+use ::console::view::{Budget, Calls, DriftLine, Room, Snapshot};
+use control::budget::{Level, Limits, Waiting};
 use control::{Controller, DriftOutcome, WriteRecord};
 use model::{Policy, World};
 use std::sync::Arc;
@@ -86,7 +86,8 @@ fn calls(controller: &Controller) -> Calls {
     }
 }
 
-/// What Azure's limits still allow, and what waits for them.
+/// What Azure's limits still allow, and what waits for them. A limit of which no figure is known is
+/// among them only while calls wait for it.
 fn budget(controller: &Controller, now_ms: u64) -> Vec<Budget> {
     let waiting = controller.waiting_for_budget();
     let levels: Vec<Level> = controller.budget().levels(now_ms).collect();
@@ -110,7 +111,9 @@ fn budget(controller: &Controller, now_ms: u64) -> Vec<Budget> {
         } else {
             kind.to_owned()
         };
-        Budget { name, left: level.left, full: level.full, held }
+        let known = level.start == Limits::Published;
+        let room = known.then_some(Room { left: level.left, full: level.full });
+        (room.is_some() || held.is_some()).then_some(Budget { name, room, held })
     };
-    levels.iter().map(row).collect()
+    levels.iter().filter_map(row).collect()
 }

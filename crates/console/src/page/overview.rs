@@ -5,7 +5,7 @@ use super::{Place, backends, frame};
 use crate::html::{Html, grouped};
 use crate::span;
 use crate::topology::service_url;
-use crate::view::{Budget, Calls, Head, ServiceLine, Snapshot, matches, rank};
+use crate::view::{Budget, Calls, Head, Room, ServiceLine, Snapshot, matches, rank};
 use model::report::State;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -305,11 +305,15 @@ fn figures(h: &mut Html, head: &Head, (calls, budget): (Calls, &[Budget])) {
         h.leaf("h3", &[], "What Azure's limits still allow");
         table(h, "Budget of calls", &["Limit", "Left", "Held"], budget, |h, line| {
             cell(h, "Limit", |h| h.text(&line.name));
-            cell(h, "Left", |h| {
-                let (left, full) = (line.left.to_string(), line.full.to_string());
-                let attributes = [("value", left.as_str()), ("max", &full), ("aria-label", "left")];
-                h.leaf("meter", &attributes, "");
-                h.text(&format!(" {left} of {full}"));
+            cell(h, "Left", |h| match line.room {
+                Some(Room { left, full }) => {
+                    let (value, max) = (left.to_string(), full.to_string());
+                    let attributes =
+                        [("value", value.as_str()), ("max", &max), ("aria-label", "left")];
+                    h.leaf("meter", &attributes, "");
+                    h.text(&format!(" {} of {}", grouped(left), grouped(full)));
+                }
+                None => h.text("unknown"),
             });
             cell(h, "Held", |h| match &line.held {
                 Some((why, until)) => {

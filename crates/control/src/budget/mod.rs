@@ -78,6 +78,9 @@ pub struct Refusal {
 pub struct Level {
     /// Which.
     pub limit: Limit,
+    /// What was believed at first: where that is [`Limits::Unknown`], `left`, `full` and
+    /// `share_percent` are no figures of Azure's, only large enough to limit nothing.
+    pub start: Limits,
     /// Calls that may be made now.
     pub left: u64,
     /// Calls that may be made at once when nothing was called for long.
@@ -194,6 +197,7 @@ impl Budget {
             account.pass(now_ms);
             Level {
                 limit: limit.clone(),
+                start: self.start,
                 left: if account.closed_until_ms > now_ms { 0 } else { account.bucket.left() },
                 full: account.bucket.size(),
                 share_percent: account.bucket.share_percent(),
