@@ -41,7 +41,7 @@ pub fn plural(kind: Kind) -> &'static str {
         Kind::Nodes => "Nodes",
         Kind::EndpointSlices => "EndpointSlices",
         Kind::Pods => "Pods",
-        Kind::GatedPods => "Pods with our readiness gate",
+        Kind::GatedPods => "Pods with Ballast's readiness gate",
         Kind::Namespaces => "Namespaces",
     }
 }

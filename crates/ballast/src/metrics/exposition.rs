@@ -213,7 +213,7 @@ ballast_programming_latency_seconds_bucket{kind=\"pod\",le=\"+Inf\"} 2
 ballast_programming_latency_seconds_count{kind=\"pod\"} 2
 ballast_programming_latency_seconds_sum{kind=\"pod\"} 1.600
 # TYPE ballast_batch_services histogram
-# HELP ballast_batch_services Services on whose account an Azure write was sent.
+# HELP ballast_batch_services Services that an Azure write was sent for.
 ballast_batch_services_bucket{le=\"1.0\"} 0
 ballast_batch_services_bucket{le=\"+Inf\"} 1
 ballast_batch_services_count 1

@@ -127,7 +127,7 @@ fn services(exposition: &mut Exposition, controller: &Controller, now_ms: u64) {
         let longest_ms = since_ms.map_or(0, |since| now_ms.saturating_sub(since));
         exposition.add(&table::LONGEST_WAIT, &[("state", name)], longest_ms / 1_000);
     }
-    exposition.add(&table::SET_ASIDE, &[], controller.world().holds.len());
+    exposition.add(&table::REJECTED, &[], controller.world().holds.len());
     let mut obstacles: BTreeMap<ObstacleKind, usize> = BTreeMap::new();
     for obstacle in report.in_the_way() {
         *obstacles.entry(obstacle.kind).or_default() += 1;

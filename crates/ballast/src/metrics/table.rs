@@ -97,13 +97,13 @@ metrics! {
                 `removing`"]
         "Services by state.";
     WAITS Gauge "ballast_service_waits"
-        [reason "`reading`, `listing`, `finalizer`, `resource`, `gathering`, `set_aside`, \
+        [reason "`reading`, `listing`, `finalizer`, `resource`, `gathering`, `rejected`, \
                  `budget`, `writing`, `status`, `ledger`, `pods`"]
         "Services that wait for something of this kind; one may wait for several.";
     LONGEST_WAIT Gauge "ballast_longest_wait_seconds"
         [state "`waiting`, `rejected`, `removing`"]
         "How long the Service has been in this state that is in it longest.";
-    SET_ASIDE Gauge "ballast_services_set_aside" []
+    REJECTED Gauge "ballast_services_rejected" []
         "Services rejected by Azure: retried apart, so that the others are written.";
     OBSTACLES Gauge "ballast_obstacles"
         [kind "`refused`, `held`, `paused`, `rejected`, `unreadable`, `backed_off`, `throttled`, \
@@ -136,7 +136,7 @@ metrics! {
     FAILURES Counter "ballast_azure_failures" []
         "Azure writes that failed, whatever the outcome was.";
     BATCH_SERVICES Histogram "ballast_batch_services" []
-        "Services on whose account an Azure write was sent.";
+        "Services that an Azure write was sent for.";
     BATCH_ADDRESSES Histogram "ballast_batch_addresses" []
         "Pods' addresses in a write of the Service Gateway's addresses.";
     BACKING_OFF Gauge "ballast_resources_backing_off" []
@@ -177,11 +177,11 @@ metrics! {
         "Taking in what happened, planning and making requests.";
 
     GATE_DELAY Histogram "ballast_readiness_gate_delay_seconds" []
-        "From ready but for our gate until the gateway lists the Pod.";
+        "From ready but for Ballast's gate until the Service Gateway lists the Pod.";
     GATE_TIMEOUTS Counter "ballast_readiness_gate_timeouts" []
         "Pods let through because time was over.";
     GATES_WAITING Gauge "ballast_readiness_gates_waiting" []
-        "Pods that wait for nothing but our gate.";
+        "Pods that wait for nothing but Ballast's gate.";
 
     PROXIES_ILL Gauge "ballast_proxies_ill" []
         "Nodes whose agent reports an ill service proxy; 0 without `healthCheck: agent`.";

@@ -82,7 +82,7 @@ pub fn render_by_service(plan: &PlanDocument, paint: Paint) -> String {
     }
     let nobodys: Vec<&ChangeView> = plan.changes.iter().filter(|c| c.services.is_empty()).collect();
     if !nobodys.is_empty() {
-        text.push_str("On no Service's account:\n");
+        text.push_str("For the cluster as a whole:\n");
         for change in nobodys {
             text.push_str(&render_change(change, paint, 2));
         }

@@ -63,7 +63,7 @@ impl Mover {
         }
         waits.truncate(20);
         if waits.is_empty() {
-            waits.push("the lease is not ours: stop the controller that writes now".to_owned());
+            waits.push("another controller holds the Lease: stop it".to_owned());
         }
         waits
     }
