@@ -187,7 +187,11 @@ fn the_cloud_config_may_be_in_a_secret_and_a_second_process_waits_for_the_lease(
         "--leader-elect-resource-namespace=default",
         "--port=0",
     ];
-    let first = Process::start_logging(&words);
+    let mut first = Process::start_logging(&words);
+    let summary = first.line_with("Ballast starts");
+    for part in [env!("CARGO_PKG_VERSION"), "kubernetes", "repair", "default/ballast"] {
+        assert!(summary.contains(part), "{part:?}: {summary}");
+    }
     emulators.address_of("web");
     let mut second = Process::start_logging(&words);
     second.line_with("the lease is not ours");
