@@ -228,6 +228,18 @@ fn a_live_balancer_is_read_without_what_azure_adds() {
     );
 }
 
+/// Neither the newer nor the older field says how many equal answers count: Azure's default is one.
+#[test]
+fn a_probe_that_says_no_threshold_counts_one_answer() {
+    let mut body = live();
+    let probe = &mut body["properties"]["probes"][0]["properties"];
+    probe.as_object_mut().unwrap().remove("numberOfProbes");
+    let lb = read_load_balancer(&body).unwrap();
+    assert_eq!(lb.probes[0].threshold, 1);
+    let written = write_load_balancer(&lb);
+    assert_eq!(written["properties"]["probes"][0]["properties"].get("probeThreshold"), None);
+}
+
 #[test]
 fn what_is_not_ours_goes_back_as_it_came() {
     let mut lb = read_load_balancer(&live()).unwrap();

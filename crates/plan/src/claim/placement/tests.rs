@@ -395,6 +395,18 @@ fn a_local_service_has_a_pool_of_the_nodes_with_endpoints() {
     assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
 }
 
+/// Slices that are written by hand have no owner reference: their label says whose they are.
+#[test]
+fn a_slice_without_an_owner_counts_by_its_label() {
+    let (policy, mut world) = placed(Layout::Several(two()), vec![local(1), service(2)]);
+    slice(&mut world, 1, "vmss1-2");
+    for slice in world.kubernetes.slices.values_mut() {
+        Arc::make_mut(slice).owner = None;
+    }
+    settle(&mut world, &policy);
+    assert_eq!(pool(&world, "kubernetes", "default-web-1"), ["vmss1-2"]);
+}
+
 /// Another client's outbound rule names the pool of a Service whose traffic policy changes.
 #[test]
 fn a_pool_that_the_rule_of_another_client_names_stays() {

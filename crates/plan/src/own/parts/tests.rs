@@ -1,6 +1,7 @@
 use super::*;
 use crate::own::name::is_of;
 use crate::shape::body::Body;
+use model::azure::{ForeignCollection, ForeignRule};
 use model::world::Fact;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -201,4 +202,24 @@ fn a_public_ip_is_found_whatever_the_letters_of_its_resource_group_are() {
         assert_eq!(view.frontends_on(&ip(group)).len(), 2, "{group}");
     }
     assert!(view.may_share_ips());
+}
+
+/// Azure refuses a load balancer whose outbound rule names a frontend that it lacks.
+#[test]
+fn a_frontend_that_an_outbound_rule_names_is_used() {
+    let mut balancer = LoadBalancer { rules: Vec::new(), ..fixture::balancer() };
+    let name = Arc::clone(&balancer.frontends[0].name);
+    let is_used = |balancer: &LoadBalancer| {
+        let parts = Parts::of(balancer);
+        View::new(balancer, &parts).is_used(&name)
+    };
+    assert!(!is_used(&balancer), "nothing refers to it");
+    let frontend = balancer.id.child("frontendIPConfigurations", &name);
+    balancer.foreign.push(ForeignRule {
+        collection: ForeignCollection::Outbound,
+        frontends: vec![frontend],
+        ports: None,
+        body: Default::default(),
+    });
+    assert!(is_used(&balancer));
 }
