@@ -10,11 +10,17 @@ fn segments(id: &ResourceId) -> Vec<&str> {
     rest.split('/').skip(1).collect()
 }
 
+/// Whether they are those of a call on a table: its target ends with the table's name.
+fn is_table(segments: &[&str]) -> bool {
+    segments.len() > 2 && segments.len() % 2 == 1
+}
+
 /// What it is.
 #[must_use]
 pub fn kind_name(id: &ResourceId) -> String {
     let segments = segments(id);
-    let kind = segments.iter().rev().nth(1).copied().unwrap_or_default();
+    let from_end = if is_table(&segments) { 2 } else { 1 };
+    let kind = segments.iter().rev().nth(from_end).copied().unwrap_or_default();
     let in_set = segments.len() > 2;
     match kind.to_lowercase().as_str() {
         "publicipaddresses" => "public IP",
@@ -39,8 +45,7 @@ pub fn kind_name(id: &ResourceId) -> String {
 pub fn shown_name(id: &ResourceId) -> String {
     let segments = segments(id);
     let mut names: Vec<&str> = segments.iter().skip(1).step_by(2).copied().collect();
-    // The target of an action on a table ends with the table's name.
-    if segments.len() > 2 && segments.len() % 2 == 1 {
+    if is_table(&segments) {
         names.extend(segments.last());
     }
     names.join("/")
@@ -68,5 +73,6 @@ mod tests {
         assert_eq!((kind_name(&vm), shown_name(&vm)), ("instance".into(), "vmss/0".into()));
         let table = id("Microsoft.Network/serviceGateways/servicegateway/services");
         assert_eq!(shown_name(&table), "servicegateway/services");
+        assert_eq!(kind_name(&table), "Service Gateway");
     }
 }
