@@ -12,6 +12,7 @@ use model::plan::{
 };
 use model::report::Wait;
 use model::{ServiceUid, World};
+use plan::own::pod_names;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -197,9 +198,14 @@ fn interrupted(forecast: &Forecast, world: &World) -> Vec<String> {
     names
 }
 
+/// What a write is for: a Service by its name, by its UID once it is gone, or an egress gateway,
+/// whose name stands in the place of a UID.
 fn service_name(world: &World, uid: &ServiceUid) -> String {
-    let service = world.kubernetes.services.get(uid);
-    service.map_or_else(|| uid.to_string(), |s| s.name.to_string())
+    match world.kubernetes.services.get(uid) {
+        Some(service) => service.name.to_string(),
+        None if pod_names::is_uid(uid.as_str()) => uid.to_string(),
+        None => format!("egress gateway {uid}"),
+    }
 }
 
 /// What an action does, in a word.
@@ -252,8 +258,10 @@ fn change(change: &Change, world: &World) -> ChangeView {
 
 fn writes(writes: &[KubernetesWrite], world: &World) -> Vec<WriteView> {
     let services = world.kubernetes.services.values();
-    let mut finalizers: BTreeMap<String, Vec<Arc<str>>> =
-        services.map(|s| (s.name.to_string(), s.finalizers.clone())).collect();
+    let services = services.map(|s| (("Service", s.name.to_string()), s.finalizers.clone()));
+    let pods = world.kubernetes.pods.values();
+    let pods = pods.map(|p| (("Pod", p.name.to_string()), p.finalizers.iter().cloned().collect()));
+    let mut finalizers: BTreeMap<(&str, String), Vec<Arc<str>>> = services.chain(pods).collect();
     let mut views = Vec::new();
     for write in writes {
         let (kind, object) = match &write.object {
@@ -262,7 +270,8 @@ fn writes(writes: &[KubernetesWrite], world: &World) -> Vec<WriteView> {
         };
         let what = match &write.edit {
             Edit::Finalizers { list, purpose, .. } => {
-                let before = finalizers.insert(object.clone(), list.clone()).unwrap_or_default();
+                let known = finalizers.insert((kind, object.clone()), list.clone());
+                let before = known.unwrap_or_default();
                 finalizer_words(&before, list, *purpose)
             }
             Edit::Gate { gate, reason, .. } => match gate {
