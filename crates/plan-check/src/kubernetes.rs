@@ -1,6 +1,7 @@
 //! What is written to Kubernetes.
 
 use super::{Breach, Lint};
+use model::ResourceId;
 use model::azure::{FrontendAddress, LoadBalancer};
 use model::kubernetes::{
     GATEWAY_FINALIZER, Ingress, POD_FINALIZER, SERVICE_FINALIZER, Service, Wish,
@@ -97,7 +98,7 @@ impl Lint<'_> {
     }
 
     /// Something of a Service that is still in Azure.
-    fn trace(&self, service: &Service) -> Option<String> {
+    pub(super) fn trace(&self, service: &Service) -> Option<String> {
         let azure = &self.world.azure;
         let base = service.uid.base_name();
         for balancer in azure.balancers.each() {
@@ -111,12 +112,22 @@ impl Lint<'_> {
         let name = service.name.to_string();
         for ip in own::public_ips(self.world) {
             let mut users = tags::users(ip).into_iter();
-            let here = self.own.public_ip(ip) == Whose::Ours;
+            let here = self.own.public_ip(ip) == Whose::Ours && !self.is_under_unknown(&ip.id);
             if here && users.any(|user| user.eq_ignore_ascii_case(&name)) {
                 return Some(format!("public IP {}", ip.id.name()));
             }
         }
         self.registration(service)
+    }
+
+    /// Whether a frontend stands on a public IP that belongs to no Service known here: of one that
+    /// had the same name before, say, whose finalizer somebody took off. Nothing of it is taken
+    /// away, so no Service waits for it.
+    fn is_under_unknown(&self, ip: &ResourceId) -> bool {
+        let frontends = self.world.azure.balancers.each().flat_map(|b| &b.frontends);
+        let mut on =
+            frontends.filter(|f| matches!(&f.address, FrontendAddress::Public(id) if id == ip));
+        on.any(|f| !self.is_ours(&f.name))
     }
 
     /// Each address stands in Azure, is one that was asked for beside, or was shown before.

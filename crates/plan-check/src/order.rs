@@ -22,9 +22,13 @@ impl Lint<'_> {
         for change in &plan.changes {
             for wait in &change.waits {
                 let (Wait::Resource { id, .. } | Wait::Writing(id)) = wait else { continue };
+                // A write that is under way ends by itself, whatever waits on what.
+                if self.world.in_flight.contains_key(id) {
+                    continue;
+                }
                 if targets.contains(id) {
                     edges.entry(&change.target).or_default().push(id);
-                } else if !self.exists(id) && !self.world.in_flight.contains_key(id) {
+                } else if !self.exists(id) {
                     self.say(Breach::WaitsOnNothing, &change.target, id.as_str());
                 }
             }
@@ -45,8 +49,11 @@ impl Lint<'_> {
                 left.remove(id);
             });
         }
-        for id in left {
-            self.say(Breach::Circle, id, "waits on itself, by way of others");
+        for id in &left {
+            let others = edges[id].iter().filter(|other| left.contains(*other));
+            let others: Vec<&str> = others.map(|other| other.name()).collect();
+            let detail = format!("waits on itself, by way of {}", others.join(", "));
+            self.say(Breach::Circle, id, detail);
         }
     }
 
@@ -58,7 +65,8 @@ impl Lint<'_> {
             || id.as_str().starts_with(self.policy.gateway_id().as_str())
     }
 
-    /// The finalizer is there before the first Azure write on account of a Service.
+    /// The finalizer is there before the first Azure write on account of a Service. Of one that
+    /// has something in Azure anybody may have taken it off: it is written back meanwhile.
     fn finalizers(&mut self, change: &Change) {
         let put = matches!(
             change.action,
@@ -84,7 +92,8 @@ impl Lint<'_> {
         for uid in &change.causes {
             let Some(service) = world.kubernetes.services.get(uid) else { continue };
             let wants = service.wish == Wish::LoadBalancer;
-            if wants && !required.iter().all(|f| service.has_finalizer(f)) {
+            let bare = !required.iter().all(|f| service.has_finalizer(f));
+            if wants && bare && self.trace(service).is_none() {
                 let detail = format!("{} has no finalizer", service.name);
                 self.say(Breach::BeforeFinalizer, &change.target, detail);
             }

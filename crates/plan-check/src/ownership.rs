@@ -131,7 +131,7 @@ impl Lint<'_> {
         let id = balancer.id.child("backendAddressPools", &pool.name);
         let mut rules = balancer.rules.iter().filter(|r| r.pool.as_ref() == Some(&id)).peekable();
         let led = rules.peek().is_some() && rules.all(|rule| self.is_ours(&rule.name));
-        Family::ALL.into_iter().any(|f| named(name::pool(&self.policy.cluster, f)))
+        name::is_common_pool(&self.policy.cluster, &pool.name)
             || services.flat_map(|s| Family::ALL.map(|f| name::local_pool(&s.name, f))).any(named)
             || led
     }

@@ -2,10 +2,11 @@
 
 use super::{Breach, Lint, is_ready};
 use model::azure::{LoadBalancer, Pool};
-use model::kubernetes::{Membership, NodeRole};
+use model::kubernetes::{Membership, Node, NodeRole};
 use model::plan::{Action, Change, Resource};
 use model::policy::{Layout, PoolKind};
-use model::{Family, ResourceId};
+use model::{Family, NodeName, ResourceId, ServiceName};
+use plan::own::name::local_pool;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -34,18 +35,51 @@ impl Lint<'_> {
         }
     }
 
-    /// Whether a node that may take traffic was in the pool, and is in no other afterwards.
+    /// Whether a node that may take traffic was in the pool, and is in no other afterwards. A pool
+    /// that a Service has to itself is for nodes with endpoints of it, once slices list any. A node
+    /// of another configuration's set is here only as long as that has no load balancer; Azure
+    /// takes it there only once it has left.
     fn is_missed(&self, pool: &Pool, balancer: &ResourceId) -> bool {
-        let nodes =
-            self.world.kubernetes.nodes.values().filter(|node| {
-                node.role == NodeRole::Worker && node.membership == Membership::Member
-            });
+        let hosts = self.hosts(pool);
+        let nodes = self.world.kubernetes.nodes.values().filter(|node| {
+            node.role == NodeRole::Worker
+                && node.membership == Membership::Member
+                && hosts.as_ref().is_none_or(|hosts| hosts.contains(&node.name))
+                && !self.is_of_other(node, balancer)
+        });
         let eligible: BTreeSet<IpAddr> =
             nodes.flat_map(|n| Family::ALL.into_iter().filter_map(|f| n.address(f))).collect();
         let single = self.policy.layout == Layout::Single;
         pool.addresses.iter().map(|a| a.address).any(|address| {
             eligible.contains(&address) && (single || !self.is_elsewhere(address, balancer))
         })
+    }
+
+    /// Whether the set of a node is that of another configuration than a load balancer's.
+    fn is_of_other(&self, node: &Node, balancer: &ResourceId) -> bool {
+        let Layout::Several(configs) = &self.policy.layout else { return false };
+        let Some(machine) = node.machine() else { return false };
+        let folded = machine.folded();
+        let set =
+            folded.split("/virtualmachinescalesets/").nth(1).and_then(|s| s.split('/').next());
+        let name = balancer.name().to_lowercase();
+        let name = name.strip_suffix("-internal").unwrap_or(&name);
+        configs.iter().any(|config| {
+            set.is_some_and(|set| config.primary_set.eq_ignore_ascii_case(set))
+                && !config.name.eq_ignore_ascii_case(name)
+        })
+    }
+
+    /// Nodes with endpoints of the Service whose own pool it is, where slices say so.
+    fn hosts(&self, pool: &Pool) -> Option<BTreeSet<&NodeName>> {
+        let named = |name: &ServiceName| {
+            Family::ALL.into_iter().any(|f| pool.name.eq_ignore_ascii_case(&local_pool(name, f)))
+        };
+        let service = self.services.values().find(|service| named(&service.name))?;
+        let slices = self.world.kubernetes.slices.values();
+        let mut slices = slices.filter(|slice| slice.is_of(service)).peekable();
+        slices.peek()?;
+        Some(slices.flat_map(|s| &s.endpoints).filter_map(|e| e.node.as_ref()).collect())
     }
 
     fn is_elsewhere(&self, address: IpAddr, balancer: &ResourceId) -> bool {

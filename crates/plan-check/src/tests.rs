@@ -9,13 +9,14 @@ use model::azure::{
     FrontendAddress, LoadBalancer, PrivateLinkService, PublicIp, RuleProtocol, SecurityGroup,
     SecurityRule, Sku,
 };
-use model::kubernetes::{Deletion, Ingress, Wish};
+use model::kubernetes::{Deletion, Endpoint, EndpointSlice, Ingress, Readiness, Target, Wish};
 use model::plan::{
     Action, Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object, Resource,
 };
 use model::report::{Until, Wait};
-use model::world::Fact;
-use model::{Etag, Plan, Policy, ResourceId, World};
+use model::world::{Fact, InFlight};
+use model::{Etag, Family, NodeName, Plan, Policy, ResourceId, World};
+use plan::own::name::local_pool;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -292,13 +293,26 @@ fn backends_and_order() {
     assert_eq!(found(&world, vec![empty]), [Breach::PoolEmptied]);
     let mut bare = world.clone();
     bare.kubernetes.services.values_mut().for_each(|s| Arc::make_mut(s).finalizers.clear());
-    let mut early = edit(&bare, |b| b.rules[0].idle_timeout_min = Some(9));
-    early.causes = bare.kubernetes.services.keys().cloned().collect();
+    let causes: BTreeSet<_> = bare.kubernetes.services.keys().cloned().collect();
+    let again = edit(&bare, |b| b.rules[0].idle_timeout_min = Some(9));
+    // Somebody took it off a Service that stands: what it has is written on.
+    assert_eq!(found(&bare, vec![Change { causes: causes.clone(), ..again }]), []);
+    let made = ip_of(&bare);
+    bare.azure.balancers.known_mut().expect("listed").clear();
+    bare.azure.public_ips.values_mut().filter_map(Fact::known_mut).for_each(BTreeMap::clear);
+    let early = Change { causes, ..put(None, Resource::PublicIp(made)) };
     assert_eq!(found(&bare, vec![early]), [Breach::BeforeFinalizer]);
     let (a, b) = (edit(&world, |_| {}), edit_ip(&world, |_| {}));
     let on = |c: &Change| vec![Wait::Resource { id: c.target.clone(), until: Until::Written }];
     let circle = vec![Change { waits: on(&b), ..a.clone() }, Change { waits: on(&a), ..b.clone() }];
-    assert_eq!(found(&world, circle), [Breach::Circle]);
+    assert_eq!(found(&world, circle.clone()), [Breach::Circle]);
+    // A write that is under way ends whatever waits for it.
+    let mut sent = world.clone();
+    for id in [&a.target, &b.target] {
+        let write = InFlight { attempt: 1, causes: BTreeSet::new(), addresses: Arc::default() };
+        sent.in_flight.insert(id.clone(), write);
+    }
+    assert_eq!(found(&sent, circle), []);
     let nothing = ResourceId::new("/subscriptions/s/nothing");
     let wait = Wait::Resource { id: nothing, until: Until::Ready };
     let waits = Change { waits: vec![wait], ..a };
@@ -311,6 +325,37 @@ fn backends_and_order() {
         b.rules.clear();
     });
     assert_eq!(found(&open, vec![gone]), [Breach::OpenWithoutFrontend]);
+}
+
+#[test]
+fn a_pool_of_one_service_is_for_nodes_with_its_endpoints() {
+    let mut world = world();
+    let service = world.kubernetes.services.values().next().expect("one").clone();
+    let pool: Arc<str> = local_pool(&service.name, Family::V4).into();
+    let mut balancer = LoadBalancer::clone(&the(&world));
+    let id = balancer.id.child("backendAddressPools", &pool);
+    balancer.pools[0].name = pool;
+    balancer.rules.iter_mut().for_each(|rule| rule.pool = Some(id.clone()));
+    let all = world.azure.balancers.known_mut().expect("listed");
+    all.insert(balancer.id.clone(), Arc::new(balancer));
+    let node = world.kubernetes.nodes.keys().next().expect("one").clone();
+    let mut emptied = |node: Option<NodeName>| {
+        let endpoint = Endpoint {
+            address: "10.1.0.1".parse().expect("an address"),
+            node,
+            readiness: Readiness::Ready,
+            target: Target::Own,
+        };
+        let slice = EndpointSlice {
+            service: Some(service.name.clone()),
+            ..fixture::slice("web-1", vec![endpoint])
+        };
+        world.kubernetes.slices.insert(slice.name.clone(), Arc::new(slice));
+        let empty = edit(&world, |b| b.pools[0].addresses.clear());
+        found(&world, vec![empty])
+    };
+    assert_eq!(emptied(Some(node)), [Breach::PoolEmptied]);
+    assert_eq!(emptied(Some(NodeName::new("elsewhere"))), []);
 }
 
 #[test]

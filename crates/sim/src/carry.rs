@@ -83,8 +83,13 @@ impl Stage {
         let waited = events.is_empty();
         let process = &mut self.processes[number];
         let now_ms = process.clock_ms(self.now_ms);
+        let plans = process.controller.counts().plans;
         let effects = process.controller.step(events, now_ms);
+        let planned = process.controller.counts().plans > plans;
         self.tally.controller_steps += 1;
+        if planned {
+            self.check_plan(number);
+        }
         let effects = match self.mutant.take() {
             Some(mut mutant) => {
                 let effects = mutant.effects(effects, self, number);

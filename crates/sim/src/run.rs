@@ -118,6 +118,7 @@ pub fn run(seed: u64, settings: &Settings) -> Outcome {
         stage.tally.controller_steps += twin.stage.tally.controller_steps;
         stage.tally.simulated_ms += twin.stage.now_ms - crate::stage::START_MS;
         count(&mut stage.tally.checks, "differential");
+        stage.misplanned = stage.misplanned.or(twin.stage.misplanned);
         match (twin.stage.breach, want) {
             (Some(breach), _) => {
                 stage.trace = twin.stage.trace;
@@ -129,6 +130,9 @@ pub fn run(seed: u64, settings: &Settings) -> Outcome {
             }
             _ => {}
         }
+    }
+    if let Some(breach) = stage.misplanned.take() {
+        stage.fail(breach.rule, breach.text);
     }
     stage.tally.simulated_ms += stage.now_ms - crate::stage::START_MS;
     let judged = stage.tally.checks.keys();

@@ -60,6 +60,9 @@ pub struct Stage {
     pub ledger: Ledger,
     /// The first rule that was broken.
     pub breach: Option<Breach>,
+    /// The first plan in which `plan-check` has found something, which counts where nothing else
+    /// was broken: what Azure shows tells more.
+    pub misplanned: Option<Breach>,
     /// What is wrong with the controller on purpose.
     pub mutant: Option<Mutant>,
     /// Effects carried out so far, and calls sent so far.
@@ -112,6 +115,7 @@ impl Stage {
             truth: Truth::default(),
             ledger: Ledger::default(),
             breach: None,
+            misplanned: None,
             mutant: None,
             numbers: (0, 0),
             pairs: Vec::new(),

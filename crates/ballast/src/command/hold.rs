@@ -105,7 +105,8 @@ async fn in_scope(args: &ScopeArgs, verb: Verb, value: Option<&str>) -> Outcome 
     let text = match value.and_then(Pause::read) {
         Some(pause) => format!(
             "Paused by an annotation of Lease {lease}, within 6 s: {pause}. A write \
-             that is under way ends, and no resource is changed after it. `resume --all` ends the pause."
+             that is under way ends, and no resource is changed after it. `resume --all` ends the \
+             pause."
         ),
         None => format!("Writes to Azure go on, within 6 s: Lease {lease} has no pause any more."),
     };

@@ -78,8 +78,8 @@ fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
         let rule = "BasicLoadBalancerCannotBeReplaced";
         findings.push(Finding::refusal(rule, "loadBalancerSku", "", &message));
     };
-    let others = "remove what is not this cluster's, because Ballast deletes the load balancer to create it as \
-                  Standard";
+    let others = "remove what is not this cluster's, because Ballast deletes the load \
+                  balancer to create it as Standard";
     if !balancer.foreign.is_empty() {
         say("NAT or outbound rules".to_owned(), others);
     }

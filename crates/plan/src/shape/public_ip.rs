@@ -77,6 +77,13 @@ fn adopt(
     first: &FirstHolders,
 ) -> bool {
     let &Pick { family, ref id, ref there } = pick;
+    let others = there.is_some() || edited.contains_key(id);
+    if others && !finalizer::is_claimed(draft.policy, draft.cases[&intent.uid].service) {
+        // A name on the tag of a public IP that is there must not outlive a Service that nobody
+        // waits for when it is deleted.
+        draft.wait(&intent.uid, Wait::Finalizer);
+        return false;
+    }
     let intent = &*choice::asked_of(draft, intent, (family, id), edited);
     let before = there.as_ref().map(|(ip, _)| ip);
     let past = edited.get(id).map(|edit| &edit.after).or(before.map(AsRef::as_ref));
@@ -332,17 +339,16 @@ fn still_open(draft: &Draft<'_>, ip: &PublicIp) -> Option<Wait> {
     open.then(|| Wait::Resource { id: group.id.clone(), until: Until::Released })
 }
 
-/// Whether a public IP's write need not wait until one of those that it is for has its finalizers.
+/// Whether a public IP's write need not wait for finalizers of those that it is for: nothing is
+/// written for a Service before it has them.
 fn is_claimed(draft: &mut Draft<'_>, edit: &Edited) -> bool {
     let wants = |uid: &ServiceUid| draft.cases[uid].intent().is_some();
     if edit.causes.is_empty() || !edit.causes.iter().all(wants) {
         return true;
     }
     let claimed = |uid: &ServiceUid| finalizer::is_claimed(draft.policy, draft.cases[uid].service);
-    match edit.before {
-        Some(_) => edit.causes.iter().any(claimed),
-        None => may_make_ip(draft, edit.causes.iter()),
-    }
+    edit.causes.iter().all(claimed)
+        && (edit.before.is_some() || may_make_ip(draft, edit.causes.iter()))
 }
 
 fn put(draft: &mut Draft<'_>, chosen: &Chosen, id: ResourceId, mut edit: Edited) {

@@ -23,6 +23,7 @@ mod numbers;
 mod openings;
 mod order;
 pub(crate) mod pauses;
+pub mod plans;
 pub mod promised;
 pub mod remains;
 mod seen;
@@ -48,7 +49,7 @@ pub struct Breach {
 }
 
 /// A rule and what it says.
-pub const RULES: [(&str, &str); 15] = [
+pub const RULES: [(&str, &str); 16] = [
     ("S1", "nothing without our mark is written or deleted"),
     ("S2", "every PUT carries what is not ours unharmed"),
     ("S3", "no ready backend is removed, no pool emptied, no address changed unasked"),
@@ -64,6 +65,7 @@ pub const RULES: [(&str, &str); 15] = [
     ("L4", "status, metrics and the history of writes tell the truth"),
     ("L5", "without faults, writes are at most 1.2 times the minimum, at rest reads 1.5 times"),
     ("differential", "the end with faults equals the end without"),
+    ("plan", "what a leader plans keeps ownership, references, order and limits"),
 ];
 
 /// What checks remember between writes.

@@ -64,10 +64,8 @@ pub(crate) fn control_plane(draft: &Draft<'_>, balancer: &ResourceId) -> Vec<Arc
 pub(super) fn divide(draft: &Draft<'_>, configs: &[LoadBalancerConfig], placement: &mut Placement) {
     let policy = draft.policy;
     let ids = |config| Exposure::ALL.map(|e| id_of(policy, config, e));
-    let alive: Vec<bool> = configs
-        .iter()
-        .map(|config| ids(config).iter().any(|id| is_alive(draft, placement, id)))
-        .collect();
+    let alive: Vec<bool> =
+        configs.iter().map(|config| is_alive(draft, placement, &ids(config))).collect();
     let present: Vec<BTreeSet<IpAddr>> = configs
         .iter()
         .map(|config| ids(config).iter().flat_map(|id| addresses(draft, id)).collect())
@@ -119,11 +117,27 @@ fn fitting(configs: &[LoadBalancerConfig], alive: &[bool], node: &Node) -> Vec<u
     selected
 }
 
-/// Whether a load balancer is there to stay, or is about to be made.
-fn is_alive(draft: &Draft<'_>, placement: &Placement, id: &ResourceId) -> bool {
-    let decided = |uid: &ServiceUid| !draft.claims.undecided.contains(uid);
-    let seated = placement.balancers.get(id).is_some_and(|s| s.services.iter().any(decided));
-    seated || draft.balancer(id).is_some_and(|b| stays(draft, b))
+/// Whether a configuration has a load balancer that is there to stay, or that is about to be made.
+/// While all Services that it is to be made for stand on others, those have to let go of them
+/// first, which Azure may refuse for long: nodes stay where they serve until then.
+fn is_alive(draft: &Draft<'_>, placement: &Placement, ids: &[ResourceId; 2]) -> bool {
+    let decided = |uid: &&ServiceUid| !draft.claims.undecided.contains(*uid);
+    ids.iter().any(|id| {
+        let seated = placement.balancers.get(id).map(|seats| &seats.services);
+        let mut coming = seated.into_iter().flatten().filter(decided);
+        coming.any(|uid| !stands_elsewhere(draft, uid, ids))
+            || draft.balancer(id).is_some_and(|b| stays(draft, b))
+    })
+}
+
+/// Whether a Service has parts on load balancers, and none on these.
+fn stands_elsewhere(draft: &Draft<'_>, uid: &ServiceUid, ids: &[ResourceId; 2]) -> bool {
+    let base = &draft.cases[uid].base;
+    let mut on = draft
+        .views()
+        .filter(|b| !b.frontends_of(base).is_empty() || !b.rules_of(base).is_empty())
+        .peekable();
+    on.peek().is_some() && on.all(|balancer| !ids.contains(&balancer.id))
 }
 
 /// Whether a load balancer stays although no Service is to be on it.

@@ -210,6 +210,25 @@ fn nodes_move_to_their_own_balancer_once_there_is_one() {
     assert_eq!(pool(&world, "kubernetes", "kubernetes").len(), 4);
 }
 
+/// Azure may refuse for long to let a Service go: until it has gone nothing needs room for it.
+#[test]
+fn nodes_stay_until_the_service_that_they_move_for_has_left() {
+    let all = [config("kubernetes", "vmss1"), config("lb2", "vmss2"), config("lb3", "vmss3")];
+    let key = "azure-load-balancer-configurations";
+    let here = annotated(1, key, "kubernetes");
+    let (policy, mut world) =
+        placed(Layout::Several(all.to_vec()), vec![here, annotated(2, key, "lb3")]);
+    let elsewhere = pool(&world, "lb3", "kubernetes");
+    assert_eq!(elsewhere.len() + pool(&world, "kubernetes", "kubernetes").len(), 4);
+    assert!(!elsewhere.is_empty());
+    change(&mut world, annotated(1, key, "lb2"));
+    let (plan, _) = crate::plan(&world, &policy);
+    let written = |name: &str| plan.changes.iter().any(|c| c.target.name() == name);
+    assert!(written("kubernetes") && !written("lb3"), "{:#?}", plan.changes);
+    settle(&mut world, &policy);
+    assert_eq!(pool(&world, "lb2", "kubernetes"), ["vmss2-1", "vmss2-2"]);
+}
+
 /// Azure takes one rule for all ports of a pool where there is no floating IP, which internal IPv6
 /// frontends do not have.
 #[test]

@@ -302,6 +302,26 @@ fn who_leaves_a_shared_public_ip_takes_its_label_tag_along() {
     assert_eq!((tags::users(after), tags::dns_owner(after)), (vec!["default/web-1"], None));
 }
 
+/// A name on the tag that nobody waits for when its Service is deleted would keep the public IP for
+/// ever.
+#[test]
+fn a_service_is_named_on_a_shared_public_ip_once_it_has_its_finalizer() {
+    let mut world = settled(world(vec![public(1)]));
+    let first = public_ips_mut(&mut world).values().next().expect("it has one").clone();
+    let name = ("azure-pip-name", first.id.name());
+    let second = crate::shape::stage::public(2, "default", &[name]);
+    crate::shape::stage::change(&mut world, Service { finalizers: Vec::new(), ..second.clone() });
+    let (plan, report) = crate::plan(&world, &policy());
+    assert_eq!((plan.changes.len(), claims(&world)), (0, 1), "{:#?}", plan.changes);
+    assert!(report.services[&second.uid].waits.contains(&Wait::Finalizer), "{report:#?}");
+    crate::shape::stage::change(&mut world, second);
+    let named = changes(&world).iter().any(|change| {
+        matches!(&change.action, Action::Put { after: Resource::PublicIp(ip), .. }
+            if tags::users(ip) == ["default/web-1", "default/web-2"])
+    });
+    assert!(named, "{:#?}", changes(&world));
+}
+
 #[test]
 fn no_address_is_told_while_azure_works_at_the_load_balancer() {
     let mut world = settled(world(vec![public(1), public(2)]));

@@ -1,0 +1,27 @@
+//! What `plan-check` finds in the plans of the process that leads.
+
+use crate::check::Breach;
+use crate::process::Hold;
+use crate::stage::Stage;
+use crate::tally::count;
+
+impl Stage {
+    /// Reads a plan as a stranger would.
+    pub(crate) fn check_plan(&mut self, number: usize) {
+        let process = &self.processes[number];
+        let controller = &process.controller;
+        // A standby plans of what it has read, and carries nothing out.
+        let leads = matches!(process.hold, Hold::Always | Hold::Since(_));
+        if !leads || controller.plan().changes.is_empty() {
+            return;
+        }
+        let found = plan_check::check(controller.world(), controller.policy(), controller.plan());
+        count(&mut self.tally.checks, "plan");
+        if let (Some(violation), None) = (found.first(), &self.misplanned) {
+            let at_ms = self.now_ms;
+            let text = format!("process {number}: {violation}");
+            self.trace.say(at_ms, || format!("the plan of {text}"));
+            self.misplanned = Some(Breach { rule: "plan", text, at_ms });
+        }
+    }
+}
