@@ -278,14 +278,8 @@ impl Path {
             Action::DeleteChild => remove_connection(&mut self.world.azure, &change.target),
             Action::MigratePools { pools } => self.migrate(&change.target, pools),
             Action::UpdateServices(update) => {
-                if let Some(services) = self.world.azure.gateway_services.known_mut() {
-                    for put in &update.put {
-                        let key = Arc::from(put.service.name.to_lowercase());
-                        services.insert(key, Arc::new(put.service.clone()));
-                    }
-                    for (name, _) in &update.delete {
-                        services.remove(name.to_lowercase().as_str());
-                    }
+                if let Some(table) = self.world.azure.gateway_services.known_mut() {
+                    update.apply(table);
                 }
             }
             Action::UpdateLocations(update) => {

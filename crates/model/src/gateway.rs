@@ -240,6 +240,34 @@ pub struct ServicesUpdate {
     pub delete: Vec<(Arc<str>, Direction)>,
 }
 
+impl ServicesUpdate {
+    /// Names of the services that it is about.
+    pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        let put = self.put.iter().map(|put| &put.service.name);
+        put.chain(self.delete.iter().map(|(name, _)| name))
+    }
+
+    /// Changes the table as Azure does; says whether that makes a difference.
+    pub fn apply(&self, table: &mut GatewayServices) -> bool {
+        let mut changed = false;
+        for put in &self.put {
+            let before = table.insert(folded(&put.service.name), Arc::new(put.service.clone()));
+            changed |= before.as_deref() != Some(&put.service);
+        }
+        for (name, _) in &self.delete {
+            changed |= table.remove(name.to_lowercase().as_str()).is_some();
+        }
+        changed
+    }
+}
+
+/// A name in lower case; the same text where it is so already.
+#[must_use]
+pub fn folded(name: &Arc<str>) -> Arc<str> {
+    let folded = name.to_lowercase();
+    if *folded == **name { Arc::clone(name) } else { Arc::from(folded) }
+}
+
 /// One service in an update.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GatewayServiceUpdate {
@@ -261,22 +289,10 @@ pub struct LocationsUpdate {
 impl LocationsUpdate {
     /// Changes the table as Azure does: a location without addresses goes.
     pub fn apply(&self, table: &mut Locations) {
-        for location in &self.locations {
-            let at = Arc::make_mut(table.entry(location.location).or_default());
-            if location.action == UpdateAction::FullUpdate || location.addresses.is_empty() {
-                at.clear();
-            }
-            for (address, services) in &location.addresses {
-                if services.is_empty() {
-                    at.remove(address);
-                } else {
-                    at.insert(*address, Arc::clone(services));
-                }
-            }
-            if at.is_empty() {
-                table.remove(&location.location);
-            }
+        if self.action == UpdateAction::FullUpdate {
+            table.retain(|ip, _| self.locations.iter().any(|at| at.location == *ip));
         }
+        self.locations.iter().for_each(|at| at.apply(table));
     }
 
     /// Every address that a partial update may change, given the table that it is made on.
@@ -303,6 +319,37 @@ pub struct LocationUpdate {
     pub action: UpdateAction,
     /// Addresses; an empty set of services removes the address; no address removes the location.
     pub addresses: Vec<(IpAddr, ServiceNames)>,
+}
+
+impl LocationUpdate {
+    /// Whether addresses that are not listed go.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.addresses.is_empty() || self.action == UpdateAction::FullUpdate
+    }
+
+    fn apply(&self, table: &mut Locations) {
+        let at = table.entry(self.location).or_default();
+        if self.is_whole() {
+            *at = Arc::default();
+        }
+        let held = Arc::make_mut(at);
+        if held.is_empty() {
+            let all = self.addresses.iter().filter(|(_, services)| !services.is_empty());
+            *held = all.map(|(address, services)| (*address, Arc::clone(services))).collect();
+        } else {
+            for (address, services) in &self.addresses {
+                if services.is_empty() {
+                    held.remove(address);
+                } else {
+                    held.insert(*address, Arc::clone(services));
+                }
+            }
+        }
+        if held.is_empty() {
+            table.remove(&self.location);
+        }
+    }
 }
 
 #[cfg(test)]

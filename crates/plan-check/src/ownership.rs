@@ -44,8 +44,7 @@ impl Lint<'_> {
             Action::Put { before: Some(before), after } => self.changed(change, before, after),
             Action::Delete { before } => self.deleted(change, before),
             Action::UpdateServices(update) => {
-                let put = update.put.iter().map(|put| &put.service.name);
-                for name in put.chain(update.delete.iter().map(|(name, _)| name)) {
+                for name in update.names() {
                     if name.eq_ignore_ascii_case(DEFAULT_EGRESS) {
                         self.say(Breach::ForeignChanged, &change.target, Arc::clone(name));
                     }

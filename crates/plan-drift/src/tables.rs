@@ -3,7 +3,6 @@
 use model::drift::Part;
 use model::gateway::{
     Addresses, GatewayService, LocationUpdate, LocationsUpdate, ServiceNames, ServicesUpdate,
-    UpdateAction,
 };
 use model::world::{Azure, Fact};
 use plan::own::name::folded;
@@ -99,7 +98,7 @@ fn wanted<'a>(
     found: &'a Addresses,
 ) -> BTreeMap<IpAddr, Option<&'a ServiceNames>> {
     let mut wanted: BTreeMap<IpAddr, Option<&ServiceNames>> = BTreeMap::new();
-    if at.addresses.is_empty() || at.action == UpdateAction::FullUpdate {
+    if at.is_whole() {
         wanted.extend(found.keys().map(|address| (*address, None)));
     }
     let listed = at.addresses.iter();
@@ -180,8 +179,7 @@ pub(super) fn note_services(tables: &mut Tables, azure: &Azure, update: &Service
     let (Some(ours), Some(found)) = (&mut tables.services, azure.gateway_services.known()) else {
         return;
     };
-    let put = update.put.iter().map(|p| &p.service.name);
-    for name in put.chain(update.delete.iter().map(|(name, _)| name)) {
+    for name in update.names() {
         let key: Arc<str> = Arc::from(folded(name));
         match found.get(&key) {
             Some(service) => ours.insert(key, Arc::clone(service)),
@@ -201,8 +199,7 @@ pub(super) fn note_locations(tables: &mut Tables, azure: &Azure, update: &Locati
         let found = found.get(&at.location).unwrap_or(&none);
         let was = ours.get(&at.location).unwrap_or(&none);
         let mut now = Addresses::clone(was);
-        let whole = at.addresses.is_empty() || at.action == UpdateAction::FullUpdate;
-        if whole {
+        if at.is_whole() {
             now = Addresses::clone(found);
         }
         for (address, _) in &at.addresses {

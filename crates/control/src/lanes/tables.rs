@@ -1,7 +1,6 @@
 //! Writes of the Service Gateway's tables: each is of a part of one.
 
 use arm::error::ArmError;
-use model::gateway::{LocationsUpdate, ServicesUpdate};
 use model::plan::Action;
 use model::world::Need;
 use std::collections::BTreeMap;
@@ -20,10 +19,11 @@ impl Touched {
     pub fn note(&mut self, action: &Action, at_ms: u64) {
         match action {
             Action::UpdateServices(update) => {
-                self.services.extend(names(update).map(|name| (name, at_ms)));
+                let names = update.names().map(|name| Arc::<str>::from(name.to_lowercase()));
+                self.services.extend(names.map(|name| (name, at_ms)));
             }
             Action::UpdateLocations(update) => {
-                self.locations.extend(places(update).map(|place| (place, at_ms)));
+                self.locations.extend(update.locations.iter().map(|at| (at.location, at_ms)));
             }
             _ => {}
         }
@@ -50,13 +50,4 @@ pub(crate) fn is_table(action: &Action) -> bool {
 /// Whether Azure's table has addresses that we did not know of.
 pub(crate) fn is_still_mapped(error: &ArmError) -> bool {
     error.code.eq_ignore_ascii_case(STILL_MAPPED) || error.message.contains(STILL_MAPPED)
-}
-
-fn names(update: &ServicesUpdate) -> impl Iterator<Item = Arc<str>> + '_ {
-    let put = update.put.iter().map(|put| &put.service.name);
-    put.chain(update.delete.iter().map(|(name, _)| name)).map(|n| Arc::from(n.to_lowercase()))
-}
-
-fn places(update: &LocationsUpdate) -> impl Iterator<Item = IpAddr> + '_ {
-    update.locations.iter().map(|location| location.location)
 }

@@ -21,9 +21,7 @@ pub(super) fn joined(first: &Action, then: &Action) -> Option<Action> {
 
 /// Of each service the later call counts.
 fn services(first: &ServicesUpdate, then: &ServicesUpdate) -> ServicesUpdate {
-    let put = then.put.iter().map(|put| &put.service.name);
-    let named = put.chain(then.delete.iter().map(|(name, _)| name));
-    let later: BTreeSet<String> = named.map(|name| name.to_lowercase()).collect();
+    let later: BTreeSet<String> = then.names().map(|name| name.to_lowercase()).collect();
     let stays = |name: &str| !later.contains(&name.to_lowercase());
     let mut all = first.clone();
     all.put.retain(|put| stays(&put.service.name));
@@ -52,13 +50,11 @@ fn locations(first: &LocationsUpdate, then: &LocationsUpdate) -> LocationsUpdate
 
 /// Of each address the later call counts.
 fn add(known: &mut LocationUpdate, then: &LocationUpdate) {
-    let is_whole =
-        |at: &LocationUpdate| at.addresses.is_empty() || at.action == UpdateAction::FullUpdate;
-    if is_whole(then) {
+    if then.is_whole() {
         known.clone_from(then);
         return;
     }
-    let whole = is_whole(known);
+    let whole = known.is_whole();
     let listed = known.addresses.drain(..).chain(then.addresses.iter().cloned());
     let mut addresses: BTreeMap<IpAddr, ServiceNames> = listed.collect();
     if whole {
