@@ -20,6 +20,10 @@ pub enum Applied {
 }
 
 impl Applied {
+    pub(crate) fn of(news: bool) -> Self {
+        if news { Self::Changed } else { Self::Unchanged }
+    }
+
     /// Changed if either did.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
@@ -173,10 +177,7 @@ fn gone<K: Ord, T>(held: &mut BTreeMap<K, T>, named: &mut Option<BTreeSet<K>>, k
     if let Some(named) = named {
         named.remove(key);
     }
-    match held.remove(key) {
-        Some(_) => Applied::Changed,
-        None => Applied::Unchanged,
-    }
+    Applied::of(held.remove(key).is_some())
 }
 
 /// Whether a Service has, or may have, anything in Azure, or anything of ours in its status.
@@ -248,9 +249,9 @@ fn begin(listing: &mut Listing, kind: Kind) -> Applied {
     Applied::Unchanged
 }
 
-/// What the list did not name is gone. An end without a beginning completes nothing.
 /// What a list does not name is gone, unless it is held at a newer revision: the list is older than
 /// that, as one may be that comes from a server's cache, and the watch that follows begins there.
+/// An end without a beginning completes nothing.
 fn end(
     held: &mut Kubernetes,
     listing: &mut Listing,
@@ -274,7 +275,7 @@ fn end(
         Kind::Namespaces => listing.namespaces.take().map(|named| {
             let before = held.namespaces.len();
             held.namespaces.retain(|name, _| named.contains(name));
-            changed(held.namespaces.len() != before)
+            Applied::of(held.namespaces.len() != before)
         }),
     };
     match kept {
@@ -316,14 +317,10 @@ fn keep<K: Ord, T: Revised>(
     let named = named?;
     let before = held.len();
     held.retain(|key, value| named.contains(key) || is_after(value.revision(), revision));
-    Some(changed(held.len() != before))
+    Some(Applied::of(held.len() != before))
 }
 
 /// Whether what is held is newer than a list.
 fn is_after(held: &str, list: Option<&str>) -> bool {
     list.is_some_and(|list| is_older(list, held))
-}
-
-fn changed(is_changed: bool) -> Applied {
-    if is_changed { Applied::Changed } else { Applied::Unchanged }
 }

@@ -1,6 +1,6 @@
 //! The Service Gateway's tables: as read, and as they are after an update that succeeded.
 
-use super::{applied, set};
+use super::set;
 use crate::apply::Applied;
 use arm::body::{self, BodyError};
 use model::gateway::{GatewayServices, Locations, LocationsUpdate, ServicesUpdate, folded};
@@ -34,7 +34,7 @@ pub(super) fn service(
 /// Takes an `updateServices` that succeeded.
 pub fn apply_services_update(azure: &mut Azure, update: &ServicesUpdate) -> Applied {
     let table = azure.gateway_services.known_mut();
-    applied(table.is_some_and(|table| update.apply(table)))
+    Applied::of(table.is_some_and(|table| update.apply(table)))
 }
 
 /// Takes an `updateAddressLocations` that succeeded.

@@ -190,7 +190,7 @@ impl Gathering {
 /// Gateway without tables is one that has to be made first.
 pub fn apply_missing(azure: &mut Azure, need: &Need) -> Applied {
     let shelf = azure.shelf_mut(need);
-    applied(match need {
+    Applied::of(match need {
         Need::Zones => shelf.spoil("Azure does not know the subscription"),
         Need::GatewayServices | Need::GatewayLocations => {
             shelf.spoil("the Service Gateway does not exist")
@@ -205,12 +205,8 @@ pub fn apply_missing(azure: &mut Azure, need: &Need) -> Applied {
 pub fn apply_unreadable(azure: &mut Azure, need: &Need, why: &str) -> Applied {
     match azure.answered(need) {
         Fact::Known(()) => Applied::Unchanged,
-        Fact::Unknown | Fact::Unreadable(_) => applied(azure.shelf_mut(need).spoil(why)),
+        Fact::Unknown | Fact::Unreadable(_) => Applied::of(azure.shelf_mut(need).spoil(why)),
     }
-}
-
-fn applied(news: bool) -> Applied {
-    if news { Applied::Changed } else { Applied::Unchanged }
 }
 
 fn set<T: PartialEq>(fact: &mut Fact<T>, value: T) -> Applied {

@@ -189,10 +189,8 @@ fn remove_connection(azure: &mut Azure, id: &ResourceId) -> Applied {
 }
 
 fn take<T>(fact: Option<&mut Fact<ById<T>>>, id: &ResourceId) -> Applied {
-    match fact.and_then(Fact::known_mut).and_then(|all| all.remove(id)) {
-        Some(_) => Applied::Changed,
-        None => Applied::Unchanged,
-    }
+    let gone = fact.and_then(Fact::known_mut).and_then(|all| all.remove(id));
+    Applied::of(gone.is_some())
 }
 
 #[cfg(test)]
