@@ -138,6 +138,20 @@ impl Fields {
         (!found.is_empty()).then_some(found)
     }
 
+    /// Reads each object of a list; what goes wrong there names the path.
+    pub fn each<T>(&mut self, key: &str, read: fn(&mut Self) -> T) -> Vec<T> {
+        let items = match self.take(key) {
+            None => return Vec::new(),
+            Some(Value::Array(items)) => items,
+            Some(other) => {
+                self.refuse(key, &other, "a list");
+                return Vec::new();
+            }
+        };
+        let items = items.into_iter().enumerate();
+        items.filter_map(|(i, item)| self.inner(&format!("{key}[{i}]"), item, read)).collect()
+    }
+
     /// Reads below a key with the same rules; what goes wrong there names the path.
     pub fn inner<T>(
         &mut self,

@@ -19,7 +19,7 @@ pub(super) fn read(
     sku: BalancerSku,
     pools: PoolKind,
 ) -> Layout {
-    let several = read_several(fields);
+    let several = fields.each(SEVERAL, read_config);
     let per_set = fields.flag(PER_SET) == Some(true);
     let without_own = fields.list(SHARED);
     let has_per_set = per_set || sku == BalancerSku::Basic;
@@ -48,22 +48,6 @@ pub(super) fn read(
         }
         _ => Layout::Single,
     }
-}
-
-fn read_several(fields: &mut Fields) -> Vec<LoadBalancerConfig> {
-    let items = match fields.take(SEVERAL) {
-        None => return Vec::new(),
-        Some(Value::Array(items)) => items,
-        Some(other) => {
-            fields.refuse(SEVERAL, &other, "a list");
-            return Vec::new();
-        }
-    };
-    let mut found = Vec::new();
-    for (i, item) in items.into_iter().enumerate() {
-        found.extend(fields.inner(&format!("{SEVERAL}[{i}]"), item, read_config));
-    }
-    found
 }
 
 fn read_config(fields: &mut Fields) -> LoadBalancerConfig {
@@ -120,7 +104,7 @@ fn selector(fields: &mut Fields, key: &str) -> Option<Selector> {
     let value = fields.take(key)?;
     fields.inner(key, value, |inner| Selector {
         labels: labels(inner),
-        expressions: expressions(inner),
+        expressions: inner.each("matchExpressions", requirement).into_iter().flatten().collect(),
     })
 }
 
@@ -141,23 +125,6 @@ fn labels(fields: &mut Fields) -> std::collections::BTreeMap<Arc<str>, Arc<str>>
             }
             None => fields.refuse(&format!("matchLabels.{key}"), &value, "text"),
         }
-    }
-    found
-}
-
-fn expressions(fields: &mut Fields) -> Vec<Requirement> {
-    let items = match fields.take("matchExpressions") {
-        None => return Vec::new(),
-        Some(Value::Array(items)) => items,
-        Some(other) => {
-            fields.refuse("matchExpressions", &other, "a list");
-            return Vec::new();
-        }
-    };
-    let mut found = Vec::new();
-    for (i, item) in items.into_iter().enumerate() {
-        let read = fields.inner(&format!("matchExpressions[{i}]"), item, requirement);
-        found.extend(read.flatten());
     }
     found
 }
