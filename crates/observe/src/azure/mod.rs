@@ -6,7 +6,6 @@
 
 mod again;
 mod gateway;
-mod member;
 mod resource;
 mod share;
 
@@ -18,10 +17,10 @@ use crate::apply::Applied;
 use again::Again;
 use arm::JsonItem;
 use arm::body::{self, BodyError, LocationTable};
-use member::carry_over;
 use model::azure::PoolMember;
 use model::world::{Azure, ById, Fact, Need};
 use model::{Policy, ResourceId};
+use resource::carry_over;
 use serde_json::Value;
 use std::any::Any;
 use std::borrow::Cow;
