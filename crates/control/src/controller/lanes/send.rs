@@ -2,7 +2,7 @@
 
 use super::follow::describe;
 use crate::budget::queue::Class;
-use crate::budget::{Limit, Urgency, Waiting, limit::limits_of};
+use crate::budget::{Limit, Refusal, Urgency, Waiting, limit::limits_of};
 use crate::calls::Caller;
 use crate::controller::Controller;
 use crate::effect::{Effect, NoticeKind};
@@ -34,16 +34,6 @@ const LOOK_MS: u64 = 500;
 /// How often a load balancer is read again before it is written, while members of its pools keep
 /// changing.
 const REREADS: u32 = 3;
-
-/// Why a write waits for budget.
-#[derive(Clone, Debug)]
-pub(crate) struct BudgetWait {
-    /// The limit without room.
-    pub limit: Limit,
-    /// When it is its turn, as far as can be told.
-    pub until_ms: u64,
-}
-
 /// How often a public IP is: after the first time it shows who uses it.
 const REREADS_OF_IP: u32 = 1;
 
@@ -236,8 +226,9 @@ impl Controller {
         }
     }
 
-    /// What each write that waits for budget waits for, in the order in which it is their turn.
-    fn budget_waits(&self) -> Vec<(usize, BudgetWait)> {
+    /// What each write that waits for budget waits for, and when it is its turn, as far as can be
+    /// told; in the order of their turns.
+    fn budget_waits(&self) -> Vec<(usize, Refusal)> {
         let (changes, now_ms) = (&self.planning.plan.changes, self.budget.queue.looked_ms);
         let mut budget = self.budget.limits.clone();
         let services = &self.world.kubernetes.services;
@@ -252,8 +243,8 @@ impl Controller {
             let before = ahead.entry(refusal.limit.clone()).or_default();
             *before += 1;
             let turn_ms = budget.ready_ms(limits, *before, *urgency, now_ms);
-            let until_ms = refusal.ready_ms.max(turn_ms);
-            waits.push((at, BudgetWait { limit: refusal.limit, until_ms }));
+            let ready_ms = refusal.ready_ms.max(turn_ms);
+            waits.push((at, Refusal { ready_ms, ..refusal }));
         }
         waits
     }
@@ -265,8 +256,8 @@ impl Controller {
         let mut report = self.planning.report.clone();
         let mut waits = self.budget_waits();
         waits.sort_by_key(|(at, _)| *at);
-        for (at, BudgetWait { limit, until_ms }) in waits {
-            let wait = Wait::Budget { limit: limit.kind.name(), until_ms };
+        for (at, Refusal { limit, ready_ms }) in waits {
+            let wait = Wait::Budget { limit: limit.kind.name(), until_ms: ready_ms };
             for uid in &self.planning.plan.changes[at].causes {
                 if let Some(service) = report.services.get_mut(uid) {
                     Arc::make_mut(service).waits.push(wait.clone());
@@ -283,7 +274,7 @@ impl Controller {
         for (_, wait) in self.budget_waits() {
             let waiting = all.entry(wait.limit).or_default();
             waiting.writes += 1;
-            waiting.until_ms = waiting.until_ms.max(wait.until_ms);
+            waiting.until_ms = waiting.until_ms.max(wait.ready_ms);
         }
         all
     }
