@@ -27,11 +27,6 @@ pub(crate) struct DriftCheck {
 }
 
 impl DriftCheck {
-    /// How many times a Service was read to plan around drift.
-    pub fn services_read(&self) -> u64 {
-        self.planner.services_read()
-    }
-
     /// What is to be noted of the drift that is left; `None` until all has been looked at.
     pub fn kept(&self) -> Option<&Kept> {
         self.seen.then_some(&self.kept)

@@ -140,7 +140,7 @@ impl Controller {
     /// How many times planning read a Service, the look for drift included.
     #[must_use]
     pub fn services_read(&self) -> u64 {
-        self.planning.planner.services_read() + self.drift.services_read()
+        self.planning.planner.services_read() + self.drift.planner.services_read()
     }
 
     /// The contracts that requests to Azure are made by.

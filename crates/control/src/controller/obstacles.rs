@@ -12,6 +12,7 @@ use crate::controller::{Controller, Planning};
 use crate::effect::NoticeKind;
 use crate::kubernetes::objects::{operation_on, services_of};
 use crate::lanes::lane::{Lane, Stage, Work};
+use crate::observers::kubernetes_events::failed;
 use crate::request::method;
 use model::obstacle::{Obstacle, ObstacleKind, Subject};
 use model::plan::change_of;
@@ -137,7 +138,7 @@ impl Controller {
             let text = format!("Service {name}: {}", obstacle.cause());
             self.say(now_ms, NoticeKind::Refused, &BTreeSet::from([uid.clone()]), text, None);
         }
-        self.tell_held_up(name, uid, &obstacle.standing(), now_ms);
+        self.post(name, uid, failed(&obstacle.standing()), now_ms);
     }
 
     /// Everything that stands in the way now, in a stable order.

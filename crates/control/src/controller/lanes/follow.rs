@@ -18,7 +18,6 @@ use model::plan::{Action, Change, Resource};
 use model::report::{ServiceReport, State, Wait};
 use model::{ResourceId, ServiceUid};
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Writes in a row that may find another ETag before there are pauses: a resource whose ETag
@@ -70,7 +69,7 @@ impl Controller {
         } else {
             let Some(work) = lane.work.take() else { return };
             self.store(&work.change, body);
-            self.touch(&work.change.action, now_ms);
+            self.lanes.touched.note(&work.change.action, now_ms);
             self.widen_table_search(id, &work.change.action);
             self.end(id, Some(work.change.action), now_ms);
         }
@@ -438,20 +437,13 @@ pub(crate) fn describe(change: &Change) -> String {
     format!("{name}{services}")
 }
 
-impl Controller {
-    /// Names the Services that a refused write was made for, for a search.
-    pub(crate) fn batch(&self, causes: &BTreeSet<ServiceUid>) -> BTreeSet<ServiceUid> {
-        let held = |uid: &&ServiceUid| !self.world.holds.contains_key(*uid);
-        causes.iter().filter(held).cloned().collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use arm::operation::Operation;
     use arm::{Condition, Request, Target};
     use serde_json::json;
+    use std::collections::BTreeSet;
 
     /// The same error as a first answer would mean that the write had no effect.
     #[test]

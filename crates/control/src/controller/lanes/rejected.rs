@@ -24,7 +24,8 @@ impl Controller {
         error: &ArmError,
         now_ms: u64,
     ) -> bool {
-        let batch = self.batch(&work.change.causes);
+        let tried = |uid: &&ServiceUid| !self.world.holds.contains_key(*uid);
+        let batch = work.change.causes.iter().filter(tried).cloned().collect();
         let failed = self.lanes.strikes.iter().filter(|(_, strike)| strike.target == *id);
         let failed = failed.map(|(uid, _)| uid.clone()).collect();
         let search = self.lanes.searches.entry(id.clone()).or_default();

@@ -3,6 +3,8 @@
 use crate::controller::Controller;
 use crate::effect::NoticeKind;
 use crate::observers::drift_log::{DriftNews, DriftRecord};
+use crate::observers::kubernetes_events::word;
+use crate::observers::reason;
 use model::ServiceUid;
 use model::drift::{Drift, Part};
 use model::policy::DriftPolicy;
@@ -53,7 +55,7 @@ impl Controller {
                 let own = drifts.iter().filter(|d| d.services.contains(&uid)).copied();
                 let deeds = self::deeds(&own.collect::<Vec<_>>());
                 let text = format!("Another client changed {resource}: {deeds}; {then}");
-                self.tell_drift(&name, &uid, &text, now_ms);
+                self.post(&name, &uid, word(&reason::DRIFT, &text), now_ms);
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::controller::Controller;
 use crate::effect::{Effect, NoticeKind};
 use crate::observers::event_queue::{Waiting, Word};
 use crate::observers::kubernetes_events::{
-    Said, Told, by_rule, failed, is_done, is_unread, since, texts, warning, word,
+    Said, Told, by_rule, is_done, is_unread, since, texts, warning, word,
 };
 use crate::observers::reason;
 use model::kubernetes::{POD_FINALIZER, Service};
@@ -185,29 +185,8 @@ impl Controller {
         self.post_about("Pod", name, Arc::from(uid), word, now_ms);
     }
 
-    /// Something holds a Service up.
-    pub(crate) fn tell_held_up(
-        &mut self,
-        name: &ServiceName,
-        uid: &ServiceUid,
-        text: &str,
-        now_ms: u64,
-    ) {
-        self.post(name, uid, failed(text), now_ms);
-    }
-
-    /// Another client changed what a Service has in Azure.
-    pub(crate) fn tell_drift(
-        &mut self,
-        name: &ServiceName,
-        uid: &ServiceUid,
-        text: &str,
-        now_ms: u64,
-    ) {
-        self.post(name, uid, word(&reason::DRIFT, text), now_ms);
-    }
-
-    fn post(&mut self, name: &ServiceName, uid: &ServiceUid, word: Word, now_ms: u64) {
+    /// Posts an Event about a Service.
+    pub(crate) fn post(&mut self, name: &ServiceName, uid: &ServiceUid, word: Word, now_ms: u64) {
         self.post_about("Service", name, Arc::from(uid.as_str()), word, now_ms);
     }
 
@@ -238,16 +217,12 @@ impl Controller {
             self.observers.events.words.clear();
         }
         while let Some(next) = self.observers.events.words.next() {
-            self.send_word(&next);
+            self.observers.events.last += 1;
+            let number = format!("{:08x}", self.observers.events.last);
+            let request = next.call(&self.options.instance, &number);
+            let call = self.calls.begin(Caller::Event);
+            self.calls.effects.push(Effect::Kubernetes { call, request });
         }
-    }
-
-    fn send_word(&mut self, waiting: &Waiting) {
-        self.observers.events.last += 1;
-        let number = format!("{:08x}", self.observers.events.last);
-        let request = waiting.call(&self.options.instance, &number);
-        let call = self.calls.begin(Caller::Event);
-        self.calls.effects.push(Effect::Kubernetes { call, request });
     }
 }
 

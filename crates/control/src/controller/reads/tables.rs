@@ -14,11 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Controller {
-    /// Remembers which entries a write has reached.
-    pub(crate) fn touch(&mut self, action: &Action, now_ms: u64) {
-        self.lanes.touched.note(action, now_ms);
-    }
-
     /// After a write that may or may not have been carried out nobody knows the tables: nothing
     /// is planned on them until they have been read. A read that began before may show them without
     /// it: it does not count.
