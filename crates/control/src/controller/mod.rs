@@ -26,7 +26,7 @@ use crate::term::Term;
 use arm::path::Contract;
 use model::plan::change_of;
 use model::world::InFlight;
-use model::{Plan, Policy, Report, ServiceUid, World};
+use model::{Plan, Policy, Report, World};
 use std::sync::Arc;
 
 /// The controller: a pure value that takes events and gives effects.
@@ -250,17 +250,9 @@ impl Controller {
         if self.gathered_ms().is_some_and(|at| at <= now_ms) {
             self.planning.look = true;
         }
-        let ended: Vec<ServiceUid> = self
-            .world
-            .holds
-            .iter()
-            .filter(|(_, hold)| hold.until_ms.is_some_and(|until| until <= now_ms))
-            .map(|(uid, _)| uid.clone())
-            .collect();
-        for uid in ended {
-            self.world.holds.remove(&uid);
-            self.planning.dirty = true;
-        }
+        let held = self.world.holds.len();
+        self.world.holds.retain(|_, hold| hold.until_ms.is_none_or(|until| until > now_ms));
+        self.planning.dirty |= self.world.holds.len() != held;
         for lane in self.kubernetes.objects.values_mut() {
             self.planning.dirty |= lane.retry.pass(now_ms);
         }

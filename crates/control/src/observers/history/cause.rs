@@ -191,48 +191,38 @@ fn only_takes_away(field: &FieldChange) -> bool {
 /// Fields of a Service that its owner decides on and that differ.
 fn difference(old: &Service, new: &Service) -> Vec<FieldChange> {
     let mut fields = annotations(old, new);
-    let mut compare = |path: &str, old: Value, new: Value| {
+    let mut compare = |path: &str, of: &dyn Fn(&Service) -> Value| {
+        let (old, new) = (of(old), of(new));
         if old != new {
             let there = |value: Value| Some(value).filter(|v| !arm::difference::is_empty(v));
             fields.push(field(path, there(old), there(new)));
         }
     };
-    let sides = [old, new];
-    let [was, is] = sides.map(|s| json!((s.deletion == Deletion::Requested).then_some("set")));
-    compare("metadata.deletionTimestamp", was, is);
-    let [was, is] = sides.map(|s| json!(&*s.labels));
-    compare("metadata.labels", was, is);
-    let [was, is] = sides.map(|s| {
+    compare("metadata.deletionTimestamp", &|s| {
+        json!((s.deletion == Deletion::Requested).then_some("set"))
+    });
+    compare("metadata.labels", &|s| json!(&*s.labels));
+    compare("spec.type", &|s| {
         json!(match s.load_balancer_type {
             LoadBalancerType::Ours => "LoadBalancer",
             LoadBalancerType::Foreign => "LoadBalancer of another class",
             LoadBalancerType::Other => "another type",
         })
     });
-    compare("spec.type", was, is);
-    let [was, is] = sides.map(|s| json!(&*s.selector));
-    compare("spec.selector", was, is);
-    let [was, is] = sides.map(|s| json!(s.ports.iter().map(port).collect::<Vec<_>>()));
-    compare("spec.ports", was, is);
-    let [was, is] = sides.map(|s| json!(s.families.iter().map(|f| f.name()).collect::<Vec<_>>()));
-    compare("spec.ipFamilies", was, is);
-    let [was, is] = sides.map(|s| json!(s.affinity));
-    compare("spec.sessionAffinity", was, is);
-    let [was, is] = sides.map(|s| {
+    compare("spec.selector", &|s| json!(&*s.selector));
+    compare("spec.ports", &|s| json!(s.ports.iter().map(port).collect::<Vec<_>>()));
+    compare("spec.ipFamilies", &|s| json!(s.families.iter().map(|f| f.name()).collect::<Vec<_>>()));
+    compare("spec.sessionAffinity", &|s| json!(s.affinity));
+    compare("spec.externalTrafficPolicy", &|s| {
         json!(match s.traffic_policy {
             TrafficPolicy::Cluster => "Cluster",
             TrafficPolicy::Local => "Local",
         })
     });
-    compare("spec.externalTrafficPolicy", was, is);
-    let [was, is] = sides.map(|s| json!(s.health_check_node_port));
-    compare("spec.healthCheckNodePort", was, is);
-    let [was, is] = sides.map(|s| json!(s.load_balancer_ip));
-    compare("spec.loadBalancerIP", was, is);
-    let [was, is] = sides.map(|s| json!(s.cluster_ips));
-    compare("spec.clusterIPs", was, is);
-    let [was, is] = sides.map(|s| json!(s.source_ranges));
-    compare("spec.loadBalancerSourceRanges", was, is);
+    compare("spec.healthCheckNodePort", &|s| json!(s.health_check_node_port));
+    compare("spec.loadBalancerIP", &|s| json!(s.load_balancer_ip));
+    compare("spec.clusterIPs", &|s| json!(s.cluster_ips));
+    compare("spec.loadBalancerSourceRanges", &|s| json!(s.source_ranges));
     fields
 }
 
