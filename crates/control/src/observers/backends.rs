@@ -6,6 +6,7 @@
 //! The same answers at the same times give the same findings. What a read does not tell about stays
 //! as it was, until it is too old to be shown.
 
+use crate::clock::at_ms;
 use crate::effect::KubernetesCall;
 use crate::observers::event_queue::Waiting;
 use crate::observers::kubernetes_events::word;
@@ -44,7 +45,7 @@ pub fn reads(world: &World, report: &Report) -> Vec<Read> {
     let Some(balancers) = world.azure.balancers.known() else { return Vec::new() };
     let standard = balancers.values().filter(|balancer| balancer.sku == Sku::Standard);
     let by_name: BTreeMap<String, &ResourceId> =
-        standard.map(|balancer| (name(&balancer.id), &balancer.id)).collect();
+        standard.map(|balancer| (balancer.id.name().to_lowercase(), &balancer.id)).collect();
     let mut wanted: BTreeMap<&ResourceId, Groups> = BTreeMap::new();
     for (uid, service) in &report.services {
         let balancer = service.balancer.as_ref().map(|name| name.to_lowercase());
@@ -105,10 +106,6 @@ fn parts(id: &ResourceId, mut groups: Vec<BTreeMap<IpAddr, usize>>, nodes: usize
         }
     }
     parts
-}
-
-fn name(id: &ResourceId) -> String {
-    id.folded().rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 /// What was found of all Services.
@@ -252,11 +249,6 @@ impl Run {
         let from_ms = same.filter_map(|point| at_ms(&point.time)).last().unwrap_or(last_ms);
         Some(Self { state: last.state, from_ms, last_ms })
     }
-}
-
-fn at_ms(time: &str) -> Option<u64> {
-    let at: jiff::Timestamp = time.parse().ok()?;
-    u64::try_from(at.as_millisecond()).ok()
 }
 
 /// What all series about one backend of a Service come to.

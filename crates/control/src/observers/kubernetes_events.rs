@@ -1,6 +1,6 @@
 //! What a Service's owner was told by Events, and in which words.
 
-use crate::clock::timestamp;
+use crate::clock::{at_ms, timestamp};
 use crate::effect::KubernetesCall;
 use crate::observers::event_queue::{Waiting, Word, Words};
 use crate::observers::reason::{self, EventReason};
@@ -84,9 +84,7 @@ pub(crate) fn since(world: &World, uid: &ServiceUid, state: State) -> Option<u64
         State::Removing => return None,
         _ => Truth::False,
     };
-    let told = condition.since.as_ref().filter(|_| condition.truth == truth)?;
-    let at: jiff::Timestamp = told.parse().ok()?;
-    u64::try_from(at.as_millisecond()).ok()
+    at_ms(condition.since.as_ref().filter(|_| condition.truth == truth)?)
 }
 
 /// Whether all that a Service waits for is that Ballast reads what there is: that is no news, and

@@ -2,6 +2,7 @@
 //! that the time goes on while no controller runs. A time that has not come yet was told by a clock
 //! that is ahead of this one: the stage begins when it is first seen.
 
+use crate::clock::at_ms;
 use crate::controller::Controller;
 use model::ServiceUid;
 use model::kubernetes::{Move, MoveStage};
@@ -46,9 +47,7 @@ fn ends_ms(migration: &Migration, moving: &Move, now_ms: u64) -> Option<u64> {
         (MoveStage::Both, KeepBoth::UntilTold) => return None,
     };
     // The condition's time is in whole seconds: the stage may have begun just before the next.
-    let since: jiff::Timestamp = moving.since.parse().ok()?;
-    let since_ms = u64::try_from(since.as_millisecond()).ok()?;
-    Some(since_ms.min(now_ms).saturating_add(u64::from(seconds) * 1_000 + 999))
+    Some(at_ms(&moving.since)?.min(now_ms).saturating_add(u64::from(seconds) * 1_000 + 999))
 }
 
 #[cfg(test)]
