@@ -8,26 +8,23 @@ use model::plan::{Action, Change};
 /// The request that carries out a change.
 #[must_use]
 pub fn of_change(contract: Contract, change: &Change, correlation: String) -> Request {
-    let target = &change.target;
-    let (method, path, body) = match &change.action {
+    let (target, method) = (&change.target, method(&change.action));
+    let (path, body) = match &change.action {
         Action::Put { after, .. } => {
-            (Method::Put, resource_path(contract, target), Some(body::write_resource(after).into()))
+            (resource_path(contract, target), Some(body::write_resource(after).into()))
         }
-        Action::Delete { .. } | Action::DeleteChild => {
-            (Method::Delete, resource_path(contract, target), None)
-        }
+        Action::Delete { .. } | Action::DeleteChild => (resource_path(contract, target), None),
         Action::MigratePools { pools } => {
             let path = action_path(contract, target, Verb::MigrateToIpBased);
-            (Method::Post, path, Some(body::migrate_pools(pools).into()))
+            (path, Some(body::migrate_pools(pools).into()))
         }
         Action::UpdateServices(update) => {
             let path = action_path(contract, &owner(target), Verb::UpdateServices);
-            (Method::Post, path, Some(body::services_update(update).into()))
+            (path, Some(body::services_update(update).into()))
         }
         Action::UpdateLocations(update) => {
             let path = action_path(contract, &owner(target), Verb::UpdateAddressLocations);
-            let text = body::locations_update_text(update);
-            (Method::Post, path, Some(Body::Text(text.into())))
+            (path, Some(Body::Text(body::locations_update_text(update).into())))
         }
     };
     let condition = match (&change.action, &change.guard) {
