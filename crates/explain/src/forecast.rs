@@ -20,7 +20,6 @@ use model::azure::{
 };
 use model::ledger::{Extent, Ledger, LedgerWrite};
 use model::plan::{Action, Change, KubernetesWrite, Resource};
-use model::report::Wait;
 use model::world::{Azure, Fact};
 use model::{Etag, Family, Policy, Report, ResourceId, World};
 use plan::plan;
@@ -98,7 +97,7 @@ pub fn follow(world: &World, policy: &Policy) -> (Forecast, World) {
         }
         forecast.last = report;
         let changes = plan.changes.iter().map(AsRef::as_ref);
-        let ready: Vec<&Change> = changes.filter(|c| is_ready(c)).collect();
+        let ready: Vec<&Change> = changes.filter(|c| c.is_ready()).collect();
         let alone = ready.iter().all(|c| c.waits.is_empty());
         let mut moved = false;
         for change in &ready {
@@ -149,8 +148,8 @@ pub fn settle(world: World, policy: &Policy) -> (World, Report) {
             assume(&mut path.world.azure, policy, need);
         }
         last = report;
-        let alone = plan.changes.iter().filter(|c| is_ready(c)).all(|c| c.waits.is_empty());
-        for change in plan.changes.iter().filter(|c| is_ready(c)) {
+        let alone = plan.changes.iter().filter(|c| c.is_ready()).all(|c| c.waits.is_empty());
+        for change in plan.changes.iter().filter(|c| c.is_ready()) {
             if alone || change.waits.is_empty() {
                 path.apply(change);
                 moved = true;
@@ -189,10 +188,6 @@ fn last_placeholder(world: &World) -> u16 {
 /// Whether a change makes what nothing leads through yet: who is reached stays as it is.
 fn is_unused(change: &Change) -> bool {
     matches!(&change.action, Action::Put { before: None, after: Resource::PublicIp(_) })
-}
-
-fn is_ready(change: &Change) -> bool {
-    change.waits.iter().all(|w| matches!(w, Wait::Gathering { .. }))
 }
 
 /// Several writes of one resource show as one: from its first state to its last. So do calls on one

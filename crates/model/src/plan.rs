@@ -88,6 +88,12 @@ impl Change {
         Self { guard, ..Self::new(target, Action::Put { before, after }, causes, waits) }
     }
 
+    /// Whether it can be sent now: at most others are to join it.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.waits.iter().all(|wait| matches!(wait, Wait::Gathering { .. }))
+    }
+
     /// DELETE of a resource.
     #[must_use]
     pub fn delete(before: Resource, causes: BTreeSet<ServiceUid>, waits: Vec<Wait>) -> Self {

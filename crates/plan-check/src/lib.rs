@@ -17,7 +17,6 @@ mod tests;
 use model::azure::{LoadBalancer, PrivateLinkService, PublicIp};
 use model::kubernetes::Service;
 use model::plan::{Action, Change, Resource};
-use model::report::Wait;
 use model::world::Fact;
 use model::{Plan, Policy, ResourceId, World};
 use plan::own::{Base, Own};
@@ -119,11 +118,6 @@ pub fn check(world: &World, policy: &Policy, plan: &Plan) -> Vec<Violation> {
     lint.found.sort();
     lint.found.dedup();
     lint.found
-}
-
-/// Whether a change can be sent now.
-fn is_ready(change: &Change) -> bool {
-    change.waits.iter().all(|wait| matches!(wait, Wait::Gathering { .. }))
 }
 
 /// A plan while it is read.

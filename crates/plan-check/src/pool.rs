@@ -1,6 +1,6 @@
 //! Nobody loses their backends.
 
-use super::{Breach, Lint, is_ready};
+use super::{Breach, Lint};
 use model::azure::{LoadBalancer, Pool};
 use model::kubernetes::{Membership, Node, NodeRole};
 use model::plan::{Action, Change, Resource};
@@ -19,7 +19,7 @@ impl Lint<'_> {
             return;
         };
         // Azure takes no NIC into a pool of addresses: on the way there it is empty for a moment.
-        if self.policy.pools != PoolKind::NodeIp || !is_ready(change) {
+        if self.policy.pools != PoolKind::NodeIp || !change.is_ready() {
             return;
         }
         for pool in &before.pools {

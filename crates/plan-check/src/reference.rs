@@ -1,6 +1,6 @@
 //! What refers to what: nothing before what it needs, nothing gone while it is needed.
 
-use super::{Breach, Lint, Presence, is_ready};
+use super::{Breach, Lint, Presence};
 use model::ResourceId;
 use model::azure::{FrontendAddress, LoadBalancer};
 use model::kubernetes::Wish;
@@ -157,7 +157,7 @@ impl Lint<'_> {
 
     /// Nothing goes, now, that something in Azure still refers to.
     pub(super) fn goodbyes(&mut self, change: &Change) {
-        if !is_ready(change) {
+        if !change.is_ready() {
             return;
         }
         match &change.action {

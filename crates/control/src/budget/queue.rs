@@ -10,7 +10,6 @@ use crate::lanes::lane::Lane;
 use crate::request::method;
 use model::ResourceId;
 use model::plan::{Action, Change, Resource};
-use model::report::Wait;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -138,11 +137,11 @@ impl Queue {
         since_ms: Option<u64>,
         lanes: &BTreeMap<ResourceId, Lane>,
     ) -> Place {
-        let hard = change.waits.iter().any(|wait| !matches!(wait, Wait::Gathering { .. }));
-        let way = match (hard, change.waits.is_empty() && !is_read_first(&change.action)) {
-            (true, _) => Way::Shut,
-            (false, true) => Way::Clear,
-            (false, false) => Way::Narrow,
+        let clear = change.waits.is_empty() && !is_read_first(&change.action);
+        let way = match (change.is_ready(), clear) {
+            (false, _) => Way::Shut,
+            (true, true) => Way::Clear,
+            (true, false) => Way::Narrow,
         };
         let has_lane = lanes.contains_key(&change.target);
         let track = if has_lane { Track::Laid } else { Track::None };
@@ -257,6 +256,7 @@ fn is_read_first(action: &Action) -> bool {
 mod tests {
     use super::*;
     use model::ServiceUid;
+    use model::report::Wait;
 
     fn change(name: &str, waits: Vec<Wait>) -> Arc<Change> {
         let target =

@@ -60,9 +60,6 @@ impl Controller {
     /// Forgets what lanes knew that belongs to no change any more.
     fn clear_lanes(&mut self, changes: &[Arc<Change>], now_ms: u64) {
         let planned = |id: &ResourceId| change_of(changes, id);
-        let gathers = |change: &Arc<Change>| {
-            change.waits.iter().all(|wait| matches!(wait, Wait::Gathering { .. }))
-        };
         // Until all has been read, what failed or was not kept may only not be planned again yet.
         let read = self.planning.report.needs.is_empty();
         for (id, lane) in &mut self.lanes.all {
@@ -74,7 +71,7 @@ impl Controller {
                 lane.recover();
             }
             if lane.gathering_since_ms.is_some()
-                && planned(id).is_none_or(|change| lane.is_free(now_ms) && !gathers(change))
+                && planned(id).is_none_or(|change| lane.is_free(now_ms) && !change.is_ready())
             {
                 lane.gathering_since_ms = None;
             }
