@@ -21,17 +21,19 @@ mod bucket;
 pub(crate) mod fair_queue;
 pub mod limit;
 pub(crate) mod queue;
-pub(crate) mod throttle;
 
 use crate::effect::CallId;
 use account::Account;
 use arm::error::{ArmError, ErrorKind};
 use arm::{Answer, Reply, Request, TransportFault};
 use bucket::{Bucket, Tokens, Window};
+use fair_queue::Shares;
 use limit::limits_of;
 pub use limit::{Limit, LimitKind};
 use model::ServiceUid;
+use queue::Queue;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 const FIVE_MINUTES_MS: u64 = 300_000;
 
@@ -215,6 +217,28 @@ impl Budget {
             .or_insert_with(|| Account::new(bucket(limit.kind, start), start, now_ms));
         account.pass(now_ms);
         account
+    }
+}
+
+/// Azure's limits, and the writes that wait for room in them.
+#[derive(Debug)]
+pub(crate) struct Throttle {
+    pub limits: Budget,
+    pub shares: Shares,
+    pub queue: Queue,
+    /// Since when limits are closed, by their names.
+    pub closed_since_ms: BTreeMap<Arc<str>, u64>,
+}
+
+impl Throttle {
+    /// Begins with what is believed of Azure's limits.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits: Budget::new(limits),
+            shares: Shares::default(),
+            queue: Queue::default(),
+            closed_since_ms: BTreeMap::new(),
+        }
     }
 }
 

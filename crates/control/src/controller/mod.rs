@@ -8,9 +8,8 @@ mod obstacles;
 mod reads;
 mod term;
 
-use crate::budget::Budget;
 use crate::budget::queue::Queue;
-use crate::budget::throttle::Throttle;
+use crate::budget::{Budget, Throttle};
 use crate::calls::{Caller, Calls};
 use crate::drift::DriftCheck;
 use crate::effect::Effect;
