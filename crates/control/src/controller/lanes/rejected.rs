@@ -219,22 +219,28 @@ mod tests {
     use model::report::Report;
     use plan::own::pod_names;
 
-    /// Other resources are written for it all the while.
-    #[test]
-    fn a_write_acquits_of_what_was_refused_of_its_resource() {
-        let mut controller = Controller::new(policy(), Options::default());
+    /// Azure rejects a Service for the write of a resource; returns the Service.
+    fn reject(controller: &mut Controller, target: &ResourceId) -> BTreeSet<ServiceUid> {
         let causes = BTreeSet::from([ServiceUid::new("uid")]);
-        let [target, other] = ["publicIPAddresses/a", "loadBalancers/b"]
-            .map(|name| ResourceId::new(format!("/subscriptions/s/{name}")));
         let failure = Failure {
             kind: ObstacleKind::Rejected,
-            operation: "PUT publicIPAddresses/a".to_owned(),
+            operation: "PUT".to_owned(),
             code: "BadRequest",
             message: "on order",
         };
         let trouble = Trouble::after(None, failure, &causes, 0);
         let strike = Strike { target: target.clone(), trouble };
         controller.lanes.strikes.insert(ServiceUid::new("uid"), strike);
+        causes
+    }
+
+    /// Other resources are written for it all the while.
+    #[test]
+    fn a_write_acquits_of_what_was_refused_of_its_resource() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let [target, other] = ["publicIPAddresses/a", "loadBalancers/b"]
+            .map(|name| ResourceId::new(format!("/subscriptions/s/{name}")));
+        let causes = reject(&mut controller, &target);
         controller.acquit(&other, &causes);
         assert_eq!(controller.lanes.strikes.len(), 1);
         controller.acquit(&target, &causes);
@@ -246,19 +252,10 @@ mod tests {
     #[test]
     fn a_refusal_of_what_is_asked_for_no_longer_is_forgotten() {
         let mut controller = Controller::new(policy(), Options::default());
-        let uid = ServiceUid::new("uid");
-        let causes = BTreeSet::from([uid.clone()]);
         let target = pod_names::locations_table(&controller.policy);
-        let failure = Failure {
-            kind: ObstacleKind::Rejected,
-            operation: "POST updateAddressLocations".to_owned(),
-            code: "BadRequest",
-            message: "on order",
-        };
-        let trouble = Trouble::after(None, failure, &causes, 0);
-        controller.lanes.strikes.insert(uid.clone(), Strike { target: target.clone(), trouble });
-        let service = fixture::service_report(State::Programmed);
-        let services = [(uid, Arc::new(service))].into();
+        let causes = reject(&mut controller, &target);
+        let service = Arc::new(fixture::service_report(State::Programmed));
+        let services = causes.iter().map(|uid| (uid.clone(), Arc::clone(&service))).collect();
         controller.planning.report = Report { services, ..Report::default() };
         let (action, locations) = (UpdateAction::PartialUpdate, Vec::new());
         let action = Action::UpdateLocations(LocationsUpdate { action, locations });
