@@ -16,7 +16,7 @@ use crate::reach::{Reached, reached};
 use assumption::assume;
 use joined::joined;
 use model::azure::{
-    AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, Provisioning, PublicIp,
+    AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, Provisioning,
 };
 use model::ledger::{Extent, Ledger, LedgerWrite};
 use model::plan::{Action, Change, KubernetesWrite, Resource};
@@ -287,19 +287,16 @@ impl Path {
 
     fn put(&mut self, resource: &Resource) {
         let etag = Some(Etag::new("placeholder"));
-        match resource {
+        let mut resource = resource.clone();
+        match &mut resource {
             Resource::PublicIp(ip) => {
-                let mut ip = PublicIp::clone(ip);
+                let ip = Arc::make_mut(ip);
                 ip.address = Some(ip.address.unwrap_or_else(|| self.placeholder(ip.family)));
                 ip.etag = etag;
                 ip.provisioning = Provisioning::Succeeded;
-                if let Some(group) = ip.id.group() {
-                    let facts = self.world.azure.public_ips.entry(group).or_default();
-                    insert(facts, ip.id.clone(), ip);
-                }
             }
             Resource::LoadBalancer(balancer) => {
-                let mut balancer = LoadBalancer::clone(balancer);
+                let balancer = Arc::make_mut(balancer);
                 balancer.etag = etag;
                 balancer.provisioning = Provisioning::Succeeded;
                 for frontend in &mut balancer.frontends {
@@ -311,31 +308,16 @@ impl Path {
                 }
                 attach(&mut self.world.azure, &balancer.id, &balancer.frontends);
                 self.allocate(&balancer.frontends);
-                insert(&mut self.world.azure.balancers, balancer.id.clone(), balancer);
             }
             Resource::SecurityGroup(group) => {
-                let mut group = Arc::clone(group);
-                Arc::make_mut(&mut group).provisioning = Provisioning::Succeeded;
-                self.world.azure.security_group = Fact::Known(Some(group));
+                Arc::make_mut(group).provisioning = Provisioning::Succeeded;
             }
-            Resource::Subnet(subnet) => {
-                let fact = Fact::Known(Some(Arc::clone(subnet)));
-                self.world.azure.subnets.insert(subnet.id.clone(), fact);
-            }
-            Resource::PrivateLinkService(service) => {
-                if let Some(group) = service.id.group() {
-                    let facts = self.world.azure.private_links.entry(group).or_default();
-                    facts
-                        .known_mut()
-                        .map(|all| all.insert(service.id.clone(), Arc::clone(service)));
-                }
-            }
-            Resource::NatGateway(gateway) => {
-                let all = self.world.azure.nat_gateways.known_mut();
-                all.map(|all| all.insert(gateway.id.clone(), Arc::clone(gateway)));
-            }
-            Resource::PoolMember(member) => self.put_member(member),
+            Resource::Subnet(_)
+            | Resource::PrivateLinkService(_)
+            | Resource::NatGateway(_)
+            | Resource::PoolMember(_) => {}
         }
+        self.world.azure.put(resource);
     }
 
     /// A public IP without an address gets one with the frontend that is put on it.
@@ -380,28 +362,7 @@ impl Path {
                 pool.addresses.push(PoolAddress { address, name, admin, network: None });
             }
         }
-        insert(&mut self.world.azure.balancers, id.clone(), balancer);
-    }
-
-    fn put_member(&mut self, member: &Arc<model::azure::PoolMember>) {
-        use model::azure::MemberKind;
-        let azure = &mut self.world.azure;
-        let facts = match member.kind {
-            MemberKind::ScaleSet | MemberKind::FlexibleScaleSet => Some(&mut azure.scale_sets),
-            MemberKind::NetworkInterface => Some(&mut azure.network_interfaces),
-            MemberKind::ScaleSetVm => {
-                member.owner.as_ref().and_then(|owner| azure.scale_set_vms.get_mut(owner))
-            }
-        };
-        if let Some(all) = facts.and_then(Fact::known_mut) {
-            all.insert(member.id.clone(), Arc::clone(member));
-        }
-    }
-}
-
-fn insert<T>(facts: &mut Fact<BTreeMap<ResourceId, Arc<T>>>, id: ResourceId, resource: T) {
-    if let Some(all) = facts.known_mut() {
-        all.insert(id, Arc::new(resource));
+        self.world.azure.put(Resource::LoadBalancer(Arc::new(balancer)));
     }
 }
 
