@@ -5,12 +5,9 @@
 //! is left. What only Azure can know (an address it will choose) gets a placeholder.
 
 mod assumption;
-mod held_back;
 mod joined;
 mod objects;
 pub mod transition;
-
-pub use held_back::held_back;
 
 use crate::reach::{Reached, reached};
 use assumption::assume;
@@ -22,6 +19,7 @@ use model::ledger::{Extent, Ledger, LedgerWrite};
 use model::plan::{Action, Change, KubernetesWrite, Resource};
 use model::world::{Azure, Fact};
 use model::{Etag, Family, Policy, Report, ResourceId, World};
+use plan::ask::hold::resumed;
 use plan::plan;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -137,6 +135,23 @@ pub fn follow(world: &World, policy: &Policy) -> (Forecast, World) {
     (forecast, path.world)
 }
 
+/// The forecast of every Service on hold (paused, or protected from deletion), as if all owners
+/// removed the annotations: what Ballast would write after everything that it can write now. `end`
+/// is the World that [`follow`] leads to.
+#[must_use]
+pub fn held_back(end: &World, policy: &Policy) -> Forecast {
+    let services = end.kubernetes.services.iter();
+    let resumed: Vec<_> = services
+        .filter_map(|(uid, service)| Some((uid.clone(), Arc::new(resumed(service)?))))
+        .collect();
+    if resumed.is_empty() {
+        return Forecast::default();
+    }
+    let mut world = end.clone();
+    world.kubernetes.services.extend(resumed);
+    forecast(&world, policy)
+}
+
 /// The World that plans lead to, and the last report. What has not been read is taken as empty.
 pub fn settle(world: World, policy: &Policy) -> (World, Report) {
     let mut path = Path::from(world, policy);
@@ -171,9 +186,9 @@ pub fn settle(world: World, policy: &Policy) -> (World, Report) {
 /// the World has none.
 fn last_placeholder(world: &World) -> u16 {
     let azure = &world.azure;
-    let ips = azure.public_ips.values().filter_map(Fact::known).flat_map(BTreeMap::values);
-    let balancers = azure.balancers.known().into_iter().flat_map(BTreeMap::values);
-    let frontends = balancers.flat_map(|b| &b.frontends).filter_map(|f| match &f.address {
+    let ips = azure.public_ips.values().flat_map(Fact::each);
+    let frontends = azure.balancers.each().flat_map(|b| &b.frontends);
+    let frontends = frontends.filter_map(|f| match &f.address {
         FrontendAddress::Private { address, .. } => *address,
         FrontendAddress::Public(_) | FrontendAddress::Other => None,
     });
