@@ -188,10 +188,7 @@ fn last_placeholder(world: &World) -> u16 {
     let azure = &world.azure;
     let ips = azure.public_ips.values().flat_map(Fact::each);
     let frontends = azure.balancers.each().flat_map(|b| &b.frontends);
-    let frontends = frontends.filter_map(|f| match &f.address {
-        FrontendAddress::Private { address, .. } => *address,
-        FrontendAddress::Public(_) | FrontendAddress::Other => None,
-    });
+    let frontends = frontends.filter_map(|f| f.private());
     let numbers = ips.filter_map(|ip| ip.address).chain(frontends).filter(|a| is_placeholder(*a));
     let numbers = numbers.map(|address| match address {
         IpAddr::V4(a) => u16::from_be_bytes([a.octets()[2], a.octets()[3]]),

@@ -13,7 +13,7 @@
 //! All Services are listed in the World, and were before Azure was read.
 
 use crate::forecast::forecast;
-use model::azure::{FrontendAddress, LoadBalancer, PublicIp, Sku};
+use model::azure::{PublicIp, Sku};
 use model::drift::Part;
 use model::ledger::Holder;
 use model::plan::{Action, Change, Resource};
@@ -24,7 +24,7 @@ use plan::own::tags;
 use plan::own::{self, Base, Own, Whose};
 use plan_drift::parts;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// One thing that belongs to nothing.
@@ -85,10 +85,9 @@ pub fn find(world: &World, policy: &Policy) -> Orphans {
     }
     world.abandoned.extend(found.names.iter().cloned());
     let coming = forecast(&world, policy);
-    let lost: Vec<&Change> = coming.changes.iter().collect();
-    let mut addresses = addresses(&world, &lost, &found.names);
+    let mut addresses = addresses(&world, &coming.changes, &found.names);
     addresses.extend(recorded(&world));
-    for change in lost {
+    for change in &coming.changes {
         collect(&world, &found.names, &addresses, change, &mut found.list);
     }
     found
@@ -112,7 +111,7 @@ fn candidates(world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
         let registered = world.azure.gateway_services.known().into_iter().flatten();
         let registered = registered.filter(|(_, service)| !pod_names::is_foreign(service));
         names.extend(registered.map(|(name, _)| Arc::clone(name)));
-        let balancers = balancers(world).filter(|b| b.sku == Sku::Service);
+        let balancers = world.azure.balancers.each().filter(|b| b.sku == Sku::Service);
         names.extend(balancers.map(|b| Arc::from(b.id.name().to_lowercase())));
         names.retain(|name| pod_names::is_uid(name));
         for uid in services.keys() {
@@ -120,7 +119,7 @@ fn candidates(world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
         }
         return names;
     }
-    for balancer in balancers(world).filter(|b| b.sku != Sku::Service) {
+    for balancer in world.azure.balancers.each().filter(|b| b.sku != Sku::Service) {
         let parts = balancer.frontends.iter().map(|f| &f.name);
         let parts = parts.chain(balancer.rules.iter().map(|r| &r.name));
         let parts = parts.chain(balancer.probes.iter().map(|p| &p.name));
@@ -144,27 +143,20 @@ fn candidates(world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
     names
 }
 
-fn balancers(world: &World) -> impl Iterator<Item = &Arc<LoadBalancer>> {
-    world.azure.balancers.known().into_iter().flat_map(BTreeMap::values)
-}
-
 fn cluster(ip: &PublicIp) -> Option<&str> {
     let cluster = tags::cluster(ip);
     cluster.filter(|cluster| !cluster.is_empty())
 }
 
 /// Addresses of public IPs and frontends that go.
-fn addresses(world: &World, lost: &[&Change], names: &BTreeSet<Arc<str>>) -> BTreeSet<String> {
+fn addresses(world: &World, lost: &[Change], names: &BTreeSet<Arc<str>>) -> BTreeSet<String> {
     let ips = lost.iter().filter_map(|change| match &change.action {
         Action::Delete { before: Resource::PublicIp(ip) } => ip.address,
         _ => None,
     });
-    let frontends = balancers(world).flat_map(|b| &b.frontends).filter(|f| bears(&f.name, names));
-    let private = frontends.filter_map(|f| match &f.address {
-        FrontendAddress::Private { address, .. } => *address,
-        FrontendAddress::Public(_) | FrontendAddress::Other => None,
-    });
-    ips.chain(private).map(|address| address.to_string()).collect()
+    let frontends =
+        world.azure.balancers.each().flat_map(|b| &b.frontends).filter(|f| bears(&f.name, names));
+    ips.chain(frontends.filter_map(|f| f.private())).map(|address| address.to_string()).collect()
 }
 
 /// Addresses that the ledger has on the account of Services that are all gone.

@@ -18,7 +18,7 @@ pub fn reached(world: &World) -> Reached {
     let by_base: BTreeMap<Base, &ServiceUid> =
         services.map(|s| (Base::of_service(&s.uid), &s.uid)).collect();
     let mut reached = Reached::new();
-    for balancer in world.azure.balancers.known().into_iter().flat_map(BTreeMap::values) {
+    for balancer in world.azure.balancers.each() {
         reached.extend(through_gateway(world, balancer));
         for rule in &balancer.rules {
             let Some(uid) = Base::of(&rule.name).and_then(|base| by_base.get(&base)) else {
@@ -101,8 +101,7 @@ fn has_nics(world: &World, pool: &Pool, id: &ResourceId) -> bool {
 
 /// Instances and NICs that were read.
 fn members(world: &World) -> impl Iterator<Item = &Arc<PoolMember>> {
-    let instances = world.azure.scale_set_vms.values().filter_map(Fact::known);
-    let nics = world.azure.network_interfaces.known();
-    let all = instances.chain(nics).flat_map(BTreeMap::values);
+    let instances = world.azure.scale_set_vms.values().flat_map(Fact::each);
+    let all = instances.chain(world.azure.network_interfaces.each());
     all.filter(|m| matches!(m.kind, MemberKind::ScaleSetVm | MemberKind::NetworkInterface))
 }

@@ -199,10 +199,9 @@ impl Own {
 
 /// Everything in a World that is not in another one, which is the same without the Service.
 pub(super) fn own(with: &World, without: &World, stage: &Stage<'_>) -> Vec<Own> {
-    let resources = resources(with);
-    let before = resources_by_id(without);
+    let before: BTreeMap<Target, Resource> = resources(without).into_iter().collect();
     let mut found = Vec::new();
-    for (target, resource) in resources {
+    for (target, resource) in resources(with) {
         let there = before.get(&target);
         // A subnet is never made, only assumed to be there.
         let assumed = there.is_none() && matches!(resource, Resource::Subnet(_));
@@ -276,34 +275,24 @@ pub(super) fn difference(target: Target, leaves: Vec<Leaf>, there: &[Leaf]) -> O
     (!found.leaves.is_empty()).then_some(found)
 }
 
-fn resources_by_id(world: &World) -> BTreeMap<Target, Resource> {
-    resources(world).into_iter().collect()
-}
-
 /// Every resource of a World, in the order in which one comes to need the other.
 fn resources(world: &World) -> Vec<(Target, Resource)> {
     let azure = &world.azure;
     let mut all = Vec::new();
-    for facts in azure.public_ips.values().filter_map(Fact::known) {
-        all.extend(facts.values().map(|r| Resource::PublicIp(Arc::clone(r))));
-    }
-    if let Some(facts) = azure.balancers.known() {
-        all.extend(facts.values().map(|r| Resource::LoadBalancer(Arc::clone(r))));
-    }
+    let ips = azure.public_ips.values().flat_map(Fact::each);
+    all.extend(ips.map(|r| Resource::PublicIp(Arc::clone(r))));
+    all.extend(azure.balancers.each().map(|r| Resource::LoadBalancer(Arc::clone(r))));
     if let Some(Some(group)) = azure.security_group.known() {
         all.push(Resource::SecurityGroup(Arc::clone(group)));
     }
     for subnet in azure.subnets.values().filter_map(|fact| fact.known()?.as_ref()) {
         all.push(Resource::Subnet(Arc::clone(subnet)));
     }
-    for facts in azure.private_links.values().filter_map(Fact::known) {
-        all.extend(facts.values().map(|r| Resource::PrivateLinkService(Arc::clone(r))));
-    }
+    let links = azure.private_links.values().flat_map(Fact::each);
+    all.extend(links.map(|r| Resource::PrivateLinkService(Arc::clone(r))));
     let instances = azure.scale_set_vms.values();
     let members = [&azure.scale_sets, &azure.network_interfaces].into_iter().chain(instances);
-    for facts in members.filter_map(Fact::known) {
-        all.extend(facts.values().map(|r| Resource::PoolMember(Arc::clone(r))));
-    }
+    all.extend(members.flat_map(Fact::each).map(|r| Resource::PoolMember(Arc::clone(r))));
     all.into_iter().map(|r| (Target::Azure(r.id().clone()), r)).collect()
 }
 

@@ -57,7 +57,7 @@ impl<'a> Bench<'a> {
     /// something for this one: each trial then costs what one Service costs.
     pub fn new(wire: &'a Wire, mut setting: Setting, inputs: Vec<Input>) -> Self {
         let outcome = outcome(wire, &setting, Scope::Service);
-        for smaller in [bare(&setting), alone(&setting)].into_iter().flatten() {
+        for smaller in bare(&setting).into_iter().chain([alone(&setting)]) {
             let other = self::outcome(wire, &smaller, Scope::Everything);
             if compare(&outcome.own, &other.own).is_empty() {
                 setting = smaller;
@@ -149,10 +149,10 @@ impl<'a> Bench<'a> {
 }
 
 /// Without other Services; what they have in Azure stays.
-fn alone(setting: &Setting) -> Option<Setting> {
+fn alone(setting: &Setting) -> Setting {
     let mut alone = setting.clone();
     alone.world.kubernetes.services.clear();
-    Some(alone)
+    alone
 }
 
 /// Without other Services, their public IPs and their parts of load balancers. The security group
@@ -163,7 +163,7 @@ fn bare(setting: &Setting) -> Option<Setting> {
     if setting.policy.layout != Layout::Single {
         return None;
     }
-    let mut bare = alone(setting)?;
+    let mut bare = alone(setting);
     let others: BTreeSet<Base> =
         setting.world.kubernetes.services.keys().map(Base::of_service).collect();
     let theirs = |name: &str| Base::of(name).is_some_and(|base| others.contains(&base));
