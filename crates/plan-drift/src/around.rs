@@ -1,6 +1,6 @@
 //! Plans as if nothing had drifted, and writes nothing of what has.
 
-use super::{Confirmed, find_among, overlay, parts, parts_after, tables};
+use super::{Confirmed, find, overlay, parts, tables};
 use model::azure::{LoadBalancer, Rule};
 use model::drift::{Drift, Part};
 use model::plan::{Action, Change, Resource};
@@ -38,7 +38,7 @@ pub fn plan_around(
         // Behind a registration that is gone stand rows that are gone, too.
         let mut behind = match held.is_empty() {
             true => Vec::new(),
-            false => find_among(confirmed, world, plan.changes.iter().map(AsRef::as_ref)),
+            false => find(confirmed, world, &plan),
         };
         world.azure = real;
         behind.retain(|drift| !settled.contains(&drift.place()));
@@ -216,18 +216,19 @@ fn rebase(
     confirmed: &Confirmed,
     held: &BTreeSet<Part>,
 ) -> bool {
-    let Some(after_parts) = parts_after(change) else {
-        if let Action::Delete { before } = &mut change.action {
+    let ours = confirmed.resources.get(&change.target);
+    let (before, after, ours) = match (&mut change.action, ours) {
+        (Action::Delete { before }, _) => {
             *before = found.clone();
+            return true;
         }
-        return true;
+        (Action::Put { before, after }, Some(ours)) => (before, after, parts(ours)),
+        _ => return true,
     };
-    let Some(ours) = confirmed.resources.get(&change.target) else { return true };
-    let ours = parts(ours);
     // A part that is to become something else after all is written.
+    let wanted = parts(after);
     let mut left: BTreeSet<Part> =
-        held.iter().filter(|part| after_parts.get(*part) == ours.get(*part)).cloned().collect();
-    let Action::Put { before, after } = &mut change.action else { return true };
+        held.iter().filter(|part| wanted.get(*part) == ours.get(*part)).cloned().collect();
     let mut target = overlay(after, found, &left);
     if let (Resource::LoadBalancer(wanted), Resource::LoadBalancer(made)) = (&*after, &target) {
         let missing = missing(wanted, made);

@@ -301,11 +301,3 @@ impl Owners<'_> {
         by_base.get(&base).cloned().into_iter().collect()
     }
 }
-
-/// The parts of what a change leaves, for tests and for planning around drift.
-fn parts_after(change: &Change) -> Option<Parts> {
-    match &change.action {
-        Action::Put { after, .. } => Some(parts(after)),
-        _ => None,
-    }
-}

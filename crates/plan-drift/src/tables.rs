@@ -29,15 +29,12 @@ pub(super) fn of_services(tables: &Tables, azure: &Azure, update: &ServicesUpdat
     let (Some(ours), Some(found)) = (&tables.services, azure.gateway_services.known()) else {
         return Vec::new();
     };
-    let put = update.put.iter().map(|p| (&p.service.name, Some(shown(&p.service))));
-    let delete = update.delete.iter().map(|(name, _)| (name, None));
     let mut pairs = Vec::new();
-    for (name, wanted) in put.chain(delete) {
-        let key = folded(name);
-        let ours = ours.get(key.as_str()).map(|service| shown(service));
-        let found = found.get(key.as_str()).map(|service| shown(service));
+    for (part, wanted) in made_services(update) {
+        let ours = ours.get(&part.name).map(|service| shown(service));
+        let found = found.get(&part.name).map(|service| shown(service));
         if ours != found && wanted == ours {
-            pairs.push((Part { kind: SERVICE, name: Arc::from(key) }, ours, found));
+            pairs.push((part, ours, found));
         }
     }
     pairs
