@@ -6,7 +6,7 @@ use model::azure::{
     RuleProtocol, SecurityGroup, Sku,
 };
 use model::plan::{Change, Resource};
-use model::{Family, ResourceId, World};
+use model::{Family, ResourceId};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
@@ -109,29 +109,26 @@ impl Lint<'_> {
     fn link_neighbours(&mut self, change: &Change, link: &PrivateLinkService) {
         let balancers: BTreeSet<ResourceId> =
             link.frontends.iter().filter_map(|f| f.parent()).collect();
-        let there = self.world.azure.balancers.known();
-        let world = self.world;
-        for balancer in there.into_iter().flatten().filter(|(id, _)| balancers.contains(id)) {
-            let balancer = balancer.1;
+        let there = self.world.azure.balancers.each();
+        for balancer in there.filter(|balancer| balancers.contains(&balancer.id)) {
             if let Some(pool) = balancer.pools.iter().find(|p| !p.addresses.is_empty()) {
                 let detail = format!("before pool {} of addresses", pool.name);
                 self.say(Breach::Limit, &change.target, detail);
             }
-            if let Some(six) = balancer.frontends.iter().find(|f| is_ipv6(world, f)) {
+            if let Some(six) = balancer.frontends.iter().find(|f| self.is_ipv6(f)) {
                 self.say(Breach::Limit, &change.target, format!("beside IPv6 {}", six.name));
             }
         }
     }
-}
 
-fn is_ipv6(world: &World, frontend: &Frontend) -> bool {
-    match &frontend.address {
-        FrontendAddress::Public(id) => {
-            let group = id.group().and_then(|group| world.azure.public_ips.get(&group)?.known());
-            group.and_then(|all| all.get(id)).is_some_and(|ip| ip.family == Family::V6)
+    fn is_ipv6(&self, frontend: &Frontend) -> bool {
+        match &frontend.address {
+            FrontendAddress::Public(id) => {
+                self.public_ip(id).is_some_and(|ip| ip.family == Family::V6)
+            }
+            FrontendAddress::Private { family, .. } => *family == Family::V6,
+            FrontendAddress::Other => false,
         }
-        FrontendAddress::Private { family, .. } => *family == Family::V6,
-        FrontendAddress::Other => false,
     }
 }
 

@@ -56,6 +56,11 @@ fn the(world: &World) -> Arc<LoadBalancer> {
     Arc::clone(all.values().next().expect("there is one"))
 }
 
+fn the_mut(world: &mut World) -> &mut LoadBalancer {
+    let all = world.azure.balancers.known_mut().expect("listed");
+    Arc::make_mut(all.values_mut().next().expect("there is one"))
+}
+
 /// An edit of the load balancer that is in the World.
 fn edit(world: &World, edit: impl FnOnce(&mut LoadBalancer)) -> Change {
     let before = the(world);
@@ -117,8 +122,7 @@ fn targets() {
     other.target = ResourceId::new("/subscriptions/s/other");
     assert!(found(&world, vec![other]).contains(&Breach::TargetMismatch));
     let mut newer = world.clone();
-    let all = newer.azure.balancers.known_mut().expect("listed");
-    Arc::make_mut(all.values_mut().next().expect("one")).etag = Some(Etag::new("newer"));
+    the_mut(&mut newer).etag = Some(Etag::new("newer"));
     assert_eq!(found(&newer, vec![twice.clone()]), [Breach::Stale]);
     let bare = Change { guard: None, ..twice };
     assert_eq!(found(&world, vec![bare]), [Breach::Unguarded]);
@@ -133,8 +137,7 @@ fn what_is_not_ours() {
         frontend.address = FrontendAddress::Other;
         b.frontends.push(frontend);
     };
-    let all = world.azure.balancers.known_mut().expect("listed");
-    foreign(Arc::make_mut(all.values_mut().next().expect("one")));
+    foreign(the_mut(&mut world));
     let gone = edit(&world, |b| b.frontends.retain(|f| &*f.name != "outbound"));
     assert_eq!(found(&world, vec![gone]), [Breach::ForeignChanged]);
     let whole = delete(Resource::LoadBalancer(the(&world)));
@@ -151,15 +154,12 @@ fn what_is_not_ours() {
 fn a_frontend_of_a_service_that_is_no_more_goes_with_the_last_rule_on_it() {
     let gone = "a9999999911114222833301234567890";
     let mut world = grouped(Vec::new());
-    let all = world.azure.balancers.known_mut().expect("listed");
-    let balancer = Arc::make_mut(all.values_mut().next().expect("one"));
+    let balancer = the_mut(&mut world);
     balancer.frontends[0].name = gone.into();
     balancer.rules[0].frontend = Some(balancer.id.child("frontendIPConfigurations", gone));
     let delete_it = |world: &World| found(world, vec![delete(Resource::LoadBalancer(the(world)))]);
     assert_eq!(delete_it(&world), []);
-    let all = world.azure.balancers.known_mut().expect("listed");
-    let balancer = Arc::make_mut(all.values_mut().next().expect("one"));
-    balancer.rules.clear();
+    the_mut(&mut world).rules.clear();
     assert_eq!(delete_it(&world), [Breach::ForeignDeleted]);
 }
 
