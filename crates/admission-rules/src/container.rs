@@ -1,16 +1,14 @@
 //! What a Service on the container load balancer must be.
 
 use super::Validation;
-use super::cel::{is_true, is_whole, list, present, text};
+use super::cel::{is_true, list, present};
 use plan::ask::SOURCES;
 use plan::ask::annotation::{INTERNAL, Truth};
 use plan::ask::findings::{
-    BACKEND_COLLISION, INVALID_BACKEND_PORT, INVALID_FRONTEND_PORT, INVALID_IDLE_TIMEOUT,
-    UNENFORCED_SOURCES, UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK,
-    UNSUPPORTED_INTERNAL, UNSUPPORTED_PROTOCOL,
+    BACKEND_COLLISION, INVALID_BACKEND_PORT, INVALID_FRONTEND_PORT, UNENFORCED_SOURCES,
+    UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK, UNSUPPORTED_INTERNAL,
+    UNSUPPORTED_PROTOCOL,
 };
-
-const IDLE: &str = "azure-load-balancer-tcp-idle-timeout";
 
 pub fn validations() -> Vec<Validation> {
     // A name is known to the Pods only.
@@ -33,10 +31,7 @@ pub fn validations() -> Vec<Validation> {
             "!has(object.spec.loadBalancerIP) || object.spec.loadBalancerIP == ''".into(),
         ),
         Validation::new(&UNSUPPORTED_DUAL_STACK, "size(variables.families) < 2".into()),
-        Validation::new(
-            &INVALID_IDLE_TIMEOUT,
-            format!("!{} || {}", present(IDLE), is_whole(&text(IDLE), 4, 30)),
-        ),
+        Validation::idle_timeout(30),
         Validation::new(&UNSUPPORTED_PROTOCOL, all("p.protocol != 'SCTP'")),
         Validation::new(
             &BACKEND_COLLISION,

@@ -24,7 +24,7 @@ mod variables;
 use model::Policy;
 use model::policy::BalancerSku;
 use plan::ask::annotation::{self, PREFIX};
-use plan::ask::findings::FindingRule;
+use plan::ask::findings::{FindingRule, INVALID_IDLE_TIMEOUT};
 
 /// What the API server does where a validation is false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,13 @@ impl Validation {
             None => annotation::full(key),
         };
         Self::about(&key, rule, expression)
+    }
+
+    /// The idle timeout is a whole number of minutes up to this one.
+    fn idle_timeout(longest: u64) -> Self {
+        let key = "azure-load-balancer-tcp-idle-timeout";
+        let valid = cel::is_whole(&cel::text(key), 4, longest);
+        Self::new(&INVALID_IDLE_TIMEOUT, format!("!{} || {valid}", cel::present(key)))
     }
 
     fn about(key: &str, rule: &FindingRule, expression: String) -> Self {
