@@ -1,7 +1,7 @@
 //! Finalizers that another process wrote: they count once this one has confirmed them.
 
 use crate::draft::Draft;
-use crate::own::finalizer::is_claimed;
+use crate::own::is_claimed;
 use model::ServiceUid;
 use model::kubernetes::Custody;
 

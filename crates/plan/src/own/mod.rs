@@ -19,23 +19,22 @@
 
 mod base;
 pub mod borne;
-pub(crate) mod finalizer;
 pub mod name;
 pub mod other_layout;
 pub mod part;
 pub(crate) mod parts;
 pub mod pod_names;
-pub(crate) mod security_rule;
-pub(crate) mod shell;
 pub mod tags;
 
 pub use base::{Base, is_named_after_one};
 
 use crate::tag_keys::UID;
-use model::azure::{FrontendAddress, PrivateLinkService, PublicIp, Tags};
+use model::azure::{FrontendAddress, LoadBalancer, PrivateLinkService, PublicIp, Tags};
+use model::kubernetes::{GATEWAY_FINALIZER, SERVICE_FINALIZER, Service};
+use model::policy::Layout;
 use model::world::Fact;
 use model::{Group, Policy, ResourceId, ServiceUid, World};
-use name::base_of;
+use name::{base_of, is_common_pool};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -191,16 +190,14 @@ impl<'w> Own<'w> {
         if !ip.id.is_in(&self.policy.group) {
             return false;
         }
-        let users = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
-        let mut users = users.split(',').map(str::trim).filter(|u| !u.is_empty()).peekable();
+        let mut users = tags::each_user(ip).peekable();
         users.peek().is_some() && users.all(|user| self.knows(user))
     }
 
     /// Whether a Private Link Service stands before a frontend of this cluster: one that is named
     /// after a Service, or one of a load balancer of ours with an owner that is a Service.
     fn is_before_ours(&self, link: &PrivateLinkService) -> bool {
-        let owner = link.tags.as_ref().and_then(|t| model::azure::tag(t, tags::OWNER));
-        let owned = owner.is_some_and(|owner| self.knows(owner));
+        let owned = tags::owner(link).is_some_and(|owner| self.knows(owner));
         let listed = self.world.azure.balancers.known();
         link.frontends.iter().any(|frontend| {
             let Some(balancer) = frontend.parent() else { return false };
@@ -239,6 +236,29 @@ pub(crate) fn is_abandoned(world: &World, name: &str) -> bool {
 fn base_in(name: &str) -> Option<&str> {
     let starts = std::iter::once(0).chain(name.match_indices('-').map(|(at, _)| at + 1));
     starts.filter_map(|at| name.get(at..)).find_map(base_of)
+}
+
+/// The finalizers a Service of ours carries: they say that something of it may stand.
+pub(crate) fn finalizers(policy: &Policy) -> &'static [&'static str] {
+    match policy.layout {
+        Layout::PerService => &[SERVICE_FINALIZER, GATEWAY_FINALIZER],
+        Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => &[SERVICE_FINALIZER],
+    }
+}
+
+/// Whether a Service carries every finalizer that must be there before the first Azure write.
+pub(crate) fn is_claimed(policy: &Policy, service: &Service) -> bool {
+    finalizers(policy).iter().all(|f| service.has_finalizer(f))
+}
+
+/// Whether nothing but our own pools is on a load balancer, or nothing at all: its last Service has
+/// left it, or a write was cut short, or whoever was to join it does not.
+pub(crate) fn is_shell(policy: &Policy, balancer: &LoadBalancer) -> bool {
+    balancer.frontends.is_empty()
+        && balancer.rules.is_empty()
+        && balancer.probes.is_empty()
+        && balancer.foreign.is_empty()
+        && balancer.pools.iter().all(|pool| is_common_pool(&policy.cluster, &pool.name))
 }
 
 /// Public IPs of every group that has been read.

@@ -2,9 +2,11 @@
 
 use crate::ask::{EndpointScope, Intent, ProbeIntent, ProbeName, RuleKind, SHARED_PROBE};
 use md5::{Digest, Md5};
+use model::azure::SecurityRule;
 use model::policy::Layout;
 use model::{Exposure, Family, Policy, Protocol, ResourceId, ServiceName};
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Azure allows 80 characters; five are kept for a family's suffix.
@@ -248,7 +250,18 @@ pub fn public_ip(
 }
 
 /// Prefix of the names of all security rules that are ours.
-pub(crate) const SECURITY_RULE: &str = "k8s-azure-lb";
+const SECURITY_RULE: &str = "k8s-azure-lb";
+/// Priorities of our security rules: allow rules from below, deny rules from above.
+pub(crate) const PRIORITIES: RangeInclusive<u16> = 500..=4095;
+/// The highest priority at which a security rule with our prefix is still ours.
+const LAST_PRIORITY: u16 = 4096;
+
+/// Whether a security rule is one that this kind of controller makes.
+pub(crate) fn is_managed(rule: &SecurityRule) -> bool {
+    let prefix = rule.name.get(..SECURITY_RULE.len());
+    prefix.is_some_and(|p| p.eq_ignore_ascii_case(SECURITY_RULE))
+        && (*PRIORITIES.start()..=LAST_PRIORITY).contains(&rule.priority)
+}
 
 /// An allow rule: its name is a digest of what it allows, so that equal rules are one rule.
 #[must_use]

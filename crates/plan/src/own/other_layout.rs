@@ -12,11 +12,8 @@
 //! Public IPs in a resource group that only a Service names are found by the frontends that stand
 //! on them.
 
-use super::name;
-use super::pod_names;
-use super::shell::is_shell;
-use super::tags;
-use super::{Own, Whose};
+use super::name::{self, is_one};
+use super::{Own, Whose, is_shell, pod_names, tags};
 use model::azure::{FrontendAddress, LoadBalancer, PublicIp, Sku};
 use model::gateway::Direction;
 use model::kubernetes::{Backends, GATEWAY_FINALIZER, SERVICE_FINALIZER, Service};
@@ -90,8 +87,8 @@ fn over_nodes(world: &World, policy: &Policy, own: &Own<'_>) -> Vec<Leftover> {
         }
     }
     let marked = |ip: &&Arc<PublicIp>| {
-        let cluster = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::CLUSTER));
-        own.public_ip(ip) == Whose::Ours && cluster.is_some_and(|cluster| !cluster.is_empty())
+        let named = tags::cluster(ip).is_some_and(|cluster| !cluster.is_empty());
+        own.public_ip(ip) == Whose::Ours && named
     };
     let near = public_ips(world, policy).filter(marked).map(|ip| ip.id.clone());
     left.extend(near.chain(far).map(|id| Leftover {
@@ -115,15 +112,9 @@ fn is_part(policy: &Policy, own: &Own<'_>, balancer: &LoadBalancer, part: &str) 
 
 /// Whether a load balancer over nodes has a name that the config gives one.
 pub(crate) fn is_named(policy: &Policy, found: &str) -> bool {
-    let common = Exposure::ALL.map(|e| name::balancer(policy, e));
-    let configured: Vec<String> = match policy.over(Backends::Nodes).map(|p| &p.layout) {
-        Some(Layout::Several(all)) => {
-            let both = |base: &str| Exposure::ALL.map(|e| name::balancer_of(base, e));
-            all.iter().flat_map(|config| both(&config.name)).collect()
-        }
-        _ => Vec::new(),
-    };
-    common.iter().chain(&configured).any(|name| name.eq_ignore_ascii_case(found))
+    let mut common = Exposure::ALL.map(|exposure| name::balancer(policy, exposure)).into_iter();
+    common.any(|name| is_one(&name, found))
+        || policy.over(Backends::Nodes).is_some_and(|over| name::is_balancer(over, found))
 }
 
 fn on_balancer(policy: &Policy, own: &Own<'_>, balancer: &LoadBalancer, left: &mut Vec<Leftover>) {

@@ -8,7 +8,7 @@ use crate::claim::public_ip::FirstHolders;
 use crate::draft::{Draft, Edited, Stance};
 use crate::order::custody::may_make_ip;
 use crate::order::upgrade;
-use crate::own::{Owner, Whose, finalizer, tags};
+use crate::own::{Owner, Whose, is_claimed, tags};
 use crate::standing::security_group::is_idle;
 use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
 use model::plan::{Change, Resource};
@@ -346,7 +346,7 @@ fn is_claimed(draft: &mut Draft<'_>, edit: &Edited) -> bool {
     if edit.causes.is_empty() || !edit.causes.iter().all(wants) {
         return true;
     }
-    let claimed = |uid: &ServiceUid| finalizer::is_claimed(draft.policy, draft.cases[uid].service);
+    let claimed = |uid: &ServiceUid| is_claimed(draft.policy, draft.cases[uid].service);
     edit.causes.iter().all(claimed)
         && (edit.before.is_some() || may_make_ip(draft, edit.causes.iter()))
 }

@@ -6,7 +6,7 @@ use crate::claim::choice::Chosen;
 use crate::claim::placement::Placement;
 use crate::draft::{Draft, Stance};
 use crate::order::moving;
-use crate::own::finalizer::{finalizers, is_claimed};
+use crate::own::{finalizers, is_claimed};
 use crate::shape::public_ip::is_unaddressed;
 use crate::shape::security_group::Standings;
 use crate::shape::security_group::standing::{Standing, missing};

@@ -2,7 +2,7 @@
 
 use crate::ask::limit::PREFIXES;
 use crate::claim::Refusal;
-use crate::own::security_rule::{PRIORITIES, is_managed};
+use crate::own::name::{PRIORITIES, is_managed};
 use model::azure::{Access, SecurityGroup, SecurityRule};
 use model::report::Finding;
 use std::collections::BTreeSet;

@@ -7,9 +7,8 @@ use super::Book;
 use crate::claim::placement::{self, Assignment, Backends, Placement};
 use crate::claim::security_group::room::is_crowded;
 use crate::draft::{Case, Draft, Stance};
-use crate::own::finalizer::is_claimed;
-use crate::own::security_rule::is_managed;
-use crate::own::{Owner, Whose, is_named_after_one};
+use crate::own::name::is_managed;
+use crate::own::{Owner, Whose, is_claimed, is_named_after_one};
 use crate::standing::{frontend, private_link};
 use model::azure::{
     Frontend, FrontendAddress, LoadBalancer, PrivateLinkService, Rule, SecurityGroup, SecurityRule,

@@ -8,7 +8,7 @@
 use crate::claim::placement::Placement;
 use crate::claim::security_group::{WantedRule, holder};
 use crate::draft::Draft;
-use crate::own::security_rule::is_managed;
+use crate::own::name::is_managed;
 use crate::own::{self, Whose, part};
 use crate::standing::frontend;
 use model::ServiceUid;
