@@ -19,10 +19,6 @@ use model::report::Finding;
 /// The pools that a switch goes over now, each as it is to be.
 pub(crate) type TransitionPools = Vec<(Family, Pool)>;
 
-fn find<'b>(balancer: &'b LoadBalancer, name: &str) -> Option<&'b Pool> {
-    part::named(&balancer.pools, name)
-}
-
 /// Finds the families whose rules go over another pool now.
 pub(crate) fn transition_pools(
     draft: &Draft<'_>,
@@ -35,11 +31,12 @@ pub(crate) fn transition_pools(
     }
     let mut ways = Vec::new();
     for family in Family::ALL {
-        let Some(main) = find(balancer, &names::pool(&draft.policy.cluster, family)) else {
+        let main = names::pool(&draft.policy.cluster, family);
+        let Some(main) = part::named(&balancer.pools, &main) else {
             continue;
         };
         let name = names::switch_pool(&draft.policy.cluster, family);
-        let there = find(balancer, &name);
+        let there = part::named(&balancer.pools, &name);
         let over = match kind(draft, &balancer.id) {
             PoolKind::NodeIp => {
                 draft.policy.migrate_api == MigrateApi::Unused

@@ -11,13 +11,13 @@ use crate::draft::{Draft, Stance};
 use crate::own::name;
 use crate::standing::pool;
 use model::azure::{
-    Ipv6Service, MemberConfiguration, MemberState, PoolMember, PrivateLinkRank, Sku,
+    Ipv6Service, MemberConfiguration, MemberState, Pool, PoolMember, PrivateLinkRank, Sku,
 };
 use model::kubernetes::{Node, NodeRole};
 use model::plan::{Action, Change, Resource};
 use model::policy::{BalancerSku, ControlPlane, PoolKind};
 use model::report::{Until, Wait};
-use model::world::{ById, Fact, Need};
+use model::world::{Fact, Need};
 use model::{Family, ResourceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -48,6 +48,13 @@ struct Target {
     family: Family,
     aim: Aim,
     nics: BTreeSet<ResourceId>,
+}
+
+impl Target {
+    fn new(balancer: &ResourceId, pool: &Pool, family: Family, aim: Aim) -> Self {
+        let id = balancer.child("backendAddressPools", &pool.name);
+        Self { balancer: balancer.clone(), pool: id, family, aim, nics: pool.nics.clone() }
+    }
 }
 
 /// Whether what runs a node is to be in pools.
@@ -126,13 +133,7 @@ fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
                 (PoolKind::NodeIp, None) if goes && !pool.nics.is_empty() => Aim::Leave,
                 _ => continue,
             };
-            targets.push(Target {
-                balancer: id.clone(),
-                pool: pool_id,
-                family: own.unwrap_or(Family::V4),
-                aim,
-                nics: pool.nics.clone(),
-            });
+            targets.push(Target::new(id, pool, own.unwrap_or(Family::V4), aim));
         }
     }
     targets
@@ -167,14 +168,6 @@ fn is_kept_out(draft: &Draft<'_>, node: &Node) -> bool {
         && draft.policy.exclude_control_plane == ControlPlane::Excluded
 }
 
-fn all(fact: Option<&Fact<ById<PoolMember>>>) -> impl Iterator<Item = &Arc<PoolMember>> {
-    fact.into_iter().flat_map(Fact::each)
-}
-
-fn models<'a>(draft: &'a Draft<'_>) -> impl Iterator<Item = &'a Arc<PoolMember>> {
-    all(Some(&draft.world.azure.scale_sets))
-}
-
 /// The instances and NICs that may be in pools.
 fn cards(draft: &Draft<'_>, sources: &Sources) -> Vec<Card> {
     let azure = &draft.world.azure;
@@ -196,13 +189,13 @@ fn cards(draft: &Draft<'_>, sources: &Sources) -> Vec<Card> {
     };
     let mut cards = Vec::new();
     for set in &sources.sets {
-        let members = all(azure.scale_set_vms.get(set));
+        let members = azure.scale_set_vms.get(set).into_iter().flat_map(Fact::each);
         cards.extend(members.map(|m| card(m, &m.id, m.host.as_ref(), Some(set.clone()))));
     }
     let Some(machines) = azure.virtual_machines.known().filter(|_| sources.loose) else {
         return cards;
     };
-    for member in all(Some(&azure.network_interfaces)) {
+    for member in azure.network_interfaces.each() {
         let vm = member.owner.as_ref().and_then(|owner| machines.get(owner));
         // A VM's other NICs, and those of no VM, are not ours to change.
         if let Some(vm) = vm.filter(|vm| vm.nic.as_ref() == Some(&member.id)) {
@@ -233,7 +226,7 @@ fn changes(
         .filter_map(|c| c.set.as_ref())
         .collect();
     let mut changes: BTreeMap<ResourceId, Change> = BTreeMap::new();
-    for model in models(draft) {
+    for model in draft.world.azure.scale_sets.each() {
         let verdict = if joining.contains(&model.id) { Verdict::Joins } else { Verdict::Stays };
         let after = edit(draft, model, verdict, Some(&model.id), targets, &BTreeSet::new());
         if let Some(after) = after {

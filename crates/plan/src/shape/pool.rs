@@ -35,11 +35,10 @@ pub(crate) fn ensure(
     for family in Family::ALL {
         let name = name::pool(&draft.policy.cluster, family);
         let asked = common.iter().any(|intent| intent.families.contains(&family));
-        match (&seats.backends, present(balancer, &name)) {
-            (Backends::Nodes(nodes), at) if at.is_some() || asked => {
-                draining.extend(ensure_one(draft, balancer, site, &name, family, nodes));
-            }
-            _ => {}
+        if let Backends::Nodes(nodes) = &seats.backends
+            && (asked || part::named(&balancer.pools, &name).is_some())
+        {
+            draining.extend(ensure_one(draft, balancer, site, &name, family, nodes));
         }
     }
     // What has no rules leads nowhere: its pool would stay when it goes.
@@ -68,10 +67,6 @@ pub(crate) fn count(seats: &Assignment) -> usize {
     of_pools.filter_map(most).max().unwrap_or(0)
 }
 
-fn present(balancer: &LoadBalancer, name: &str) -> Option<usize> {
-    part::place(&balancer.pools, name)
-}
-
 /// What all pools of a load balancer have in common.
 #[derive(Clone, Copy)]
 struct Site<'a> {
@@ -87,7 +82,7 @@ fn ensure_one(
     family: Family,
     nodes: &[Arc<Node>],
 ) -> Vec<Drainer> {
-    let at = match present(balancer, name) {
+    let at = match part::place(&balancer.pools, name) {
         Some(_) if is_preconfigured(draft, site.exposure) => return Vec::new(),
         Some(at) => at,
         None => {

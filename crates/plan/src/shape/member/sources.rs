@@ -1,13 +1,14 @@
 //! Where pool members are to be looked for, and what has to be read for it.
 
-use super::{Aim, SCALE_SETS, Target, is_in, is_kept_out, models, set_of};
+use super::{Aim, SCALE_SETS, Target, is_in, is_kept_out, set_of};
 use crate::draft::Draft;
 use model::ResourceId;
-use model::azure::MemberKind;
+use model::azure::{MemberKind, PoolMember};
 use model::policy::PoolKind;
 use model::report::Finding;
 use model::world::{Fact, Need};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Where members are to be looked for.
 #[derive(Debug, Default)]
@@ -56,7 +57,8 @@ pub(super) fn sources(draft: &Draft<'_>, targets: &[Target]) -> Sources {
     }
     targets.iter().flat_map(|t| &t.nics).for_each(&mut add);
     sources.models = nics && targets.iter().any(|target| target.aim == Aim::Leave);
-    for model in models(draft).filter(|m| targets.iter().any(|t| is_in(m, &t.pool))) {
+    let is_member = |m: &&Arc<PoolMember>| targets.iter().any(|t| is_in(m, &t.pool));
+    for model in draft.world.azure.scale_sets.each().filter(is_member) {
         match model.kind {
             MemberKind::ScaleSet => {
                 sources.sets.insert(model.id.clone());

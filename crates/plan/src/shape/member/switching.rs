@@ -1,7 +1,7 @@
 //! Pools that change between NICs and addresses.
 
 use super::sources::{sources, unread};
-use super::{Aim, Target, cards, changes, is_deleted, is_in, is_kept_out, models, set_of};
+use super::{Aim, Target, cards, changes, is_deleted, is_in, is_kept_out, set_of};
 use crate::claim::placement::Placement;
 use crate::draft::{Draft, PATIENCE};
 use crate::own::name;
@@ -22,18 +22,10 @@ pub(crate) fn is_held(draft: &Draft<'_>, balancer: &ResourceId, pool: &Pool) -> 
     if !pool.addresses.is_empty() || !has_nics(draft, &id, pool) {
         return false;
     }
-    let target = Target {
-        balancer: balancer.clone(),
-        pool: id.clone(),
-        family: Family::V4,
-        aim: Aim::Leave,
-        nics: pool.nics.clone(),
-    };
-    let targets = [target];
-    let sources = sources(draft, &targets);
+    let sources = sources(draft, &[Target::new(balancer, pool, Family::V4, Aim::Leave)]);
     // The load balancer was read before they left, so what they say themselves counts.
     !unread(draft, &sources).is_empty()
-        || models(draft).any(|m| is_in(m, &id))
+        || draft.world.azure.scale_sets.each().any(|m| is_in(m, &id))
         || cards(draft, &sources).iter().any(|c| is_in(&c.member, &id))
 }
 
@@ -46,13 +38,7 @@ pub(crate) fn has_joined(
     family: Family,
 ) -> bool {
     let id = balancer.child("backendAddressPools", &pool.name);
-    let targets = [Target {
-        balancer: balancer.clone(),
-        pool: id.clone(),
-        family,
-        aim: Aim::Join,
-        nics: pool.nics.clone(),
-    }];
+    let targets = [Target::new(balancer, pool, family, Aim::Join)];
     let sources = sources(draft, &targets);
     let needs = unread(draft, &sources);
     let fails = |id| draft.world.in_flight.get(id).is_some_and(|f| f.attempt >= PATIENCE);
@@ -93,7 +79,7 @@ pub(crate) fn is_joinable(draft: &Draft<'_>, balancer: &ResourceId) -> bool {
 /// itself, from the write of the model to that of the first instance. In a pool of addresses none
 /// is: a model that says so was read before Azure turned the pool into one.
 pub(super) fn has_nics(draft: &Draft<'_>, id: &ResourceId, pool: &Pool) -> bool {
-    let by_model = || models(draft).any(|model| is_in(model, id));
+    let by_model = || draft.world.azure.scale_sets.each().any(|model| is_in(model, id));
     !pool.nics.is_empty() || (pool.addresses.is_empty() && by_model())
 }
 
