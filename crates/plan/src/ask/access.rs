@@ -6,7 +6,7 @@ use super::findings::{
 };
 use super::reader::Reader;
 use super::{AccessIntent, AccessPort, DenyAll, SecurityRules};
-use crate::ask::annotation::{self, INTERNAL, PREFIX, Truth};
+use crate::ask::annotation::{self, INTERNAL, Truth};
 use ipnet::IpNet;
 use model::Family;
 use std::borrow::Cow;
@@ -110,7 +110,7 @@ fn annotated_ranges(r: &mut Reader<'_>) -> Vec<IpNet> {
     let mut ranges = Vec::new();
     for key in [RANGES, CORE_RANGES] {
         let Some(value) = r.raw(key) else { continue };
-        let whole = format!("{PREFIX}{key}");
+        let whole = annotation::full(key);
         let entries = value.split(',').map(str::trim);
         ranges.extend(entries.filter_map(|text| range(r, &whole, text)));
     }

@@ -6,7 +6,6 @@ use super::findings::{
 use super::reader::Reader;
 use crate::ask::annotation::{self, Annotation, Kind};
 use model::Exposure;
-use model::policy::BalancerSku;
 
 /// Keys whose readers say more exactly when they do not count.
 const SPOKEN_FOR: &[&str] = &[
@@ -83,12 +82,7 @@ fn reach(r: &mut Reader<'_>, entry: &Annotation, key: &str, value: &str, exposur
         Exposure::Public => "public",
         Exposure::Internal => "internal",
     };
-    let sku = match r.policy.sku {
-        BalancerSku::Basic => "basic",
-        BalancerSku::Standard => "standard",
-        BalancerSku::Service => "container",
-    };
-    let scope = entry.scope();
+    let (sku, scope) = (annotation::sku_name(r.policy.sku), entry.scope());
     let message =
         format!("{{value}} has no effect on this {kind} {sku} load balancer; only used on {scope}");
     r.find_with(&ANNOTATION_IGNORED, &annotation::full(key), value, &message);

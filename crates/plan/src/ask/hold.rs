@@ -22,7 +22,8 @@ pub(crate) fn find(service: &Service) -> Option<(&'static FindingRule, &'static 
     (leaves && is_set(PROTECT)).then_some((&DELETION_PROTECTED, PROTECT))
 }
 
-fn is_set(service: &Service, key: &str) -> bool {
+/// Whether a flag of a Service, by its whole key, says true.
+pub(crate) fn is_set(service: &Service, key: &str) -> bool {
     let value = service.annotations.get(key);
     value.is_some_and(|value| truth(key).is_true(value))
 }

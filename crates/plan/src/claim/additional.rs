@@ -3,7 +3,7 @@
 use super::public_ip::Known;
 use super::{Refusal, choice};
 use crate::ask::additional::{self, KEY};
-use crate::ask::annotation::PREFIX;
+use crate::ask::annotation::full;
 use crate::ask::hold;
 use crate::draft::{Case, Draft, Stance};
 use crate::own::{self, Base, name, tags};
@@ -63,8 +63,8 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
         });
         let finding = |(address, what): (IpAddr, String)| {
             let message = format!("address {{value}} is {what}; use another one");
-            let key = format!("{PREFIX}{KEY}");
-            Finding::refusal("AdditionalAddressTaken", &key, &address.to_string(), &message)
+            let (key, value) = (full(KEY), address.to_string());
+            Finding::refusal("AdditionalAddressTaken", &key, &value, &message)
         };
         refused.extend(obstacles.take(FINDINGS).map(|found| (uid.clone(), finding(found))));
     }

@@ -11,7 +11,6 @@
 //!   not serve. The reason and the message say that it cannot be checked.
 
 use super::kubernetes;
-use crate::ask::annotation::PREFIX;
 use model::kubernetes::{Condition, Service, Truth};
 use model::obstacle::{Obstacle, Subject};
 use model::plan::{ConditionEdit, Edit, KubernetesWrite, Object};
@@ -154,10 +153,7 @@ fn depends(service: &Service, need: &Need, policy: &Policy) -> bool {
         let mut values = service.annotations.values();
         values.any(|value| value.trim().eq_ignore_ascii_case(group.as_str()))
     };
-    let is_true = |key: &str| {
-        let key = format!("{PREFIX}{key}");
-        service.annotations.get(key.as_str()).is_some_and(|value| &**value == "true")
-    };
+    let is_true = |key: &str| service.annotation(key) == Some("true");
     match need {
         Need::Balancers
         | Need::SecurityGroup

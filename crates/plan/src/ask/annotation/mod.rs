@@ -191,7 +191,7 @@ impl Annotation {
     }
 }
 
-fn sku_name(sku: BalancerSku) -> &'static str {
+pub(super) fn sku_name(sku: BalancerSku) -> &'static str {
     match sku {
         BalancerSku::Basic => "basic",
         BalancerSku::Standard => "standard",

@@ -5,7 +5,8 @@
 //! the operator, by the command that deletes orphans.
 
 use super::{Links, refusal};
-use crate::ask::annotation::{DISCONNECT, truth};
+use crate::ask::annotation::DISCONNECT;
+use crate::ask::hold::is_set;
 use crate::claim::Refusal;
 use crate::draft::Draft;
 use crate::own::tags::{is_name_of, owner};
@@ -43,7 +44,7 @@ pub(super) fn keep(draft: &mut Draft<'_>, links: &mut Links) {
 /// which the frontends that it stands before are called: what they name stays as well.
 #[must_use]
 pub fn bereft(world: &World, policy: &Policy, service: &Service) -> Option<BTreeSet<Arc<str>>> {
-    if policy.sku != BalancerSku::Standard || agrees(service) {
+    if policy.sku != BalancerSku::Standard || is_set(service, DISCONNECT) {
         return None;
     }
     let base = service.uid.base_name();
@@ -66,20 +67,16 @@ pub fn bereft(world: &World, policy: &Policy, service: &Service) -> Option<BTree
 /// been read.
 #[must_use]
 pub fn unread_links(world: &World, policy: &Policy, service: &Service) -> Option<Need> {
-    if policy.sku != BalancerSku::Standard || agrees(service) {
+    if policy.sku != BalancerSku::Standard || is_set(service, DISCONNECT) {
         return None;
     }
     unread_of(world, policy, service).map(Need::PrivateLinks)
 }
 
-fn agrees(service: &Service) -> bool {
-    service.annotations.get(DISCONNECT).is_some_and(|value| truth(DISCONNECT).is_true(value))
-}
-
 fn obstacle(draft: &Draft<'_>, cause: &ServiceUid, link: &PrivateLinkService) -> Option<Finding> {
     let names: Vec<&str> = connected(link).map(|connection| connection.id.name()).collect();
     let service = draft.cases[cause].service;
-    if names.is_empty() || agrees(service) {
+    if names.is_empty() || is_set(service, DISCONNECT) {
         return None;
     }
     let value = service.annotations.get(DISCONNECT).map_or("", |value| value);

@@ -1,6 +1,6 @@
 //! Label and tags that a Service wants on its public IP.
 
-use crate::ask::annotation::PREFIX;
+use crate::ask::annotation::full;
 use crate::ask::findings::PUBLIC_IP_OPTIONS_IGNORED;
 use crate::ask::{DnsLabel, Intent};
 use crate::own::Whose;
@@ -76,5 +76,5 @@ pub(super) fn ignored(intent: &Intent, ip: &PublicIp) -> Vec<Finding> {
 }
 
 fn finding(key: &str, value: &str) -> Finding {
-    PUBLIC_IP_OPTIONS_IGNORED.found(&format!("{PREFIX}{key}"), value)
+    PUBLIC_IP_OPTIONS_IGNORED.found(&full(key), value)
 }
