@@ -11,7 +11,7 @@ use crate::own::{self, Owner};
 use model::azure::{Frontend, Rule, RuleProtocol, rule_protocol};
 use model::{Exposure, Family, ResourceId, ServiceUid};
 
-/// What a rule for all ports takes of its pool.
+/// What a rule for all ports takes of its frontend, and of its pool.
 pub(crate) const ALL_PORTS: (RuleProtocol, u16) = (RuleProtocol::All, 0);
 
 /// What the frontend that has an address is to another Service that wants it.

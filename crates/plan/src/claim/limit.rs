@@ -316,7 +316,7 @@ fn taken<'b>(
         own.add((protocol, port), &wish.kind);
         let by = theirs.find((protocol, port)).filter(|_| before.is_none());
         let clash = by.map(|rule| user(draft, intent, rule));
-        let all = protocol == RuleProtocol::All && port == 0;
+        let all = (protocol, port) == contest::ALL_PORTS;
         let nat = translated.iter().find(|f| {
             f.ports
                 .is_some_and(|(p, from, to)| all || (p == protocol && (from..=to).contains(&port)))

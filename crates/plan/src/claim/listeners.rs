@@ -1,5 +1,6 @@
 //! Listeners on one frontend.
 
+use super::contest::ALL_PORTS;
 use crate::ask::RuleKind;
 use model::azure::{RuleProtocol, rule_protocol};
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ impl<T> Default for Listeners<T> {
 impl<T: Copy> Listeners<T> {
     pub fn add(&mut self, listener: (RuleProtocol, u16), of: T) {
         self.first.get_or_insert(of);
-        if is_whole(listener) {
+        if listener == ALL_PORTS {
             self.all_ports.get_or_insert(of);
             return;
         }
@@ -34,7 +35,7 @@ impl<T: Copy> Listeners<T> {
 
     /// One that gets in this one's way.
     pub fn find(&self, listener: (RuleProtocol, u16)) -> Option<T> {
-        if is_whole(listener) {
+        if listener == ALL_PORTS {
             return self.first;
         }
         let there = self.ports.get(&listener.1).into_iter().flatten();
@@ -47,7 +48,7 @@ impl<T: Copy> Listeners<T> {
 pub(crate) fn signature(kind: &RuleKind) -> (RuleProtocol, u16) {
     match *kind {
         RuleKind::Port { protocol, port, .. } => (rule_protocol(protocol), port),
-        RuleKind::AllPorts { .. } => (RuleProtocol::All, 0),
+        RuleKind::AllPorts { .. } => ALL_PORTS,
     }
 }
 
@@ -56,12 +57,7 @@ pub(crate) fn signature(kind: &RuleKind) -> (RuleProtocol, u16) {
 fn overlaps(a: (RuleProtocol, u16), b: (RuleProtocol, u16)) -> bool {
     let all = |(protocol, _): (RuleProtocol, u16)| protocol == RuleProtocol::All;
     let meet = a.0 == b.0 || all(a) || all(b);
-    is_whole(a) || is_whole(b) || (meet && a.1 == b.1)
-}
-
-/// Whether a listener takes every port of every protocol.
-fn is_whole((protocol, port): (RuleProtocol, u16)) -> bool {
-    protocol == RuleProtocol::All && port == 0
+    [a, b].contains(&ALL_PORTS) || (meet && a.1 == b.1)
 }
 
 #[cfg(test)]

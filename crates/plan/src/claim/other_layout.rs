@@ -4,7 +4,7 @@ use crate::draft::Draft;
 use crate::own::other_layout::{Leftover, RULE, is_suspected};
 use model::policy::{BalancerSku, Layout};
 use model::report::{Finding, Until, Wait};
-use model::world::{Fact, Need};
+use model::world::Need;
 use model::{Policy, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +14,8 @@ const NAMED: usize = 3;
 /// What has to be read to know everything that container load balancers have left: nothing where
 /// neither Services nor load balancers nor public IPs show that there were any.
 pub(crate) fn needs(draft: &Draft<'_>, left: &[Leftover]) -> BTreeSet<Need> {
-    let azure = &draft.world.azure;
-    let unread = [
-        (Need::NatGateways, azure.nat_gateways == Fact::Unknown),
-        (Need::GatewayServices, azure.gateway_services == Fact::Unknown),
-    ];
-    let unread: BTreeSet<Need> =
-        unread.into_iter().filter(|(_, unread)| *unread).map(|(need, _)| need).collect();
+    let mut unread = BTreeSet::from([Need::NatGateways, Need::GatewayServices]);
+    unread.retain(|need| draft.world.azure.is_unread(need));
     let due = !unread.is_empty() && (is_suspected(draft.world, draft.policy) || !left.is_empty());
     if due { unread } else { BTreeSet::new() }
 }

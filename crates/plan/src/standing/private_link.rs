@@ -56,10 +56,8 @@ pub(crate) fn unread_beside(draft: &Draft<'_>, balancer: &ResourceId) -> Option<
 /// ours can have a Private Link Service. It may have kept it from before this process started. For
 /// groups that Services name these alone wait.
 pub(crate) fn needs(draft: &Draft<'_>) -> Option<Need> {
-    let group = &draft.policy.private_link_group;
-    let fact = draft.world.azure.private_links.get(group);
-    let unread = matches!(fact, None | Some(Fact::Unknown));
-    (unread && may_be_linked(draft)).then(|| Need::PrivateLinks(group.clone()))
+    let need = Need::PrivateLinks(draft.policy.private_link_group.clone());
+    (draft.world.azure.is_unread(&need) && may_be_linked(draft)).then_some(need)
 }
 
 /// Whether a frontend of ours is internal, or has a rule without floating IP.
@@ -104,6 +102,6 @@ pub(crate) fn unread_of(world: &World, policy: &Policy, service: &Service) -> Op
     let group = named_group(policy, service)?;
     let (own, listed) = (&policy.private_link_group, &policy.tenancy.groups);
     let allowed = group == *own || listed.as_ref().is_none_or(|listed| listed.contains(&group));
-    let fact = world.azure.private_links.get(&group);
-    (allowed && matches!(fact, None | Some(Fact::Unknown))).then_some(group)
+    let unread = || world.azure.is_unread(&Need::PrivateLinks(group.clone()));
+    (allowed && unread()).then_some(group)
 }

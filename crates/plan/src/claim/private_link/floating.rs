@@ -1,7 +1,7 @@
 //! A public frontend takes a Private Link Service only where none of its rules has floating IP.
 
 use crate::draft::Draft;
-use crate::own::{name, part};
+use crate::own::name;
 use model::ResourceId;
 use model::azure::FrontendAddress;
 use std::sync::Arc;
@@ -17,17 +17,14 @@ pub(super) enum Floating {
 
 /// The rule that is in the way.
 pub(super) fn find(draft: &Draft<'_>, frontend: &ResourceId, base: &str) -> Option<Floating> {
-    let balancer = frontend.parent().and_then(|id| draft.balancer(&id))?;
-    let found = part::named(&balancer.frontends, frontend.name())?;
+    let balancer = frontend.parent().and_then(|id| draft.view(&id))?;
+    let found = balancer.frontend(frontend.name())?;
     if !matches!(found.address, FrontendAddress::Public(_)) {
         return None;
     }
-    let mut rules = balancer
-        .rules
-        .iter()
-        .filter(|rule| rule.frontend.as_ref() == Some(frontend) && rule.floating_ip == Some(true));
-    let own = |name: &str| name::is_of(name, base);
-    let first = rules.clone().find(|rule| !own(&rule.name));
-    let others = first.map(|rule| Floating::Others(Arc::clone(&rule.name)));
-    others.or_else(|| rules.next().map(|_| Floating::Own))
+    let mut rules = balancer.rules_to(frontend.name());
+    rules.retain(|rule| rule.floating_ip == Some(true));
+    let others = rules.iter().find(|rule| !name::is_of(&rule.name, base));
+    let others = others.map(|rule| Floating::Others(Arc::clone(&rule.name)));
+    others.or_else(|| rules.first().map(|_| Floating::Own))
 }
