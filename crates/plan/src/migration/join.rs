@@ -4,7 +4,7 @@ use super::stage::{Stage, Stages, Way, ips};
 use super::{MOVING, Sides};
 use crate::shape::unserved;
 use crate::tell::condition;
-use crate::tell::kubernetes::{drops, object};
+use crate::tell::kubernetes::{drops, is_same, object};
 use model::kubernetes::{Backends, Ingress, MoveStage, Service, Wish};
 use model::plan::{
     Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEdit, Object,
@@ -214,8 +214,7 @@ fn status(
     // Until lists show whose an address is, both may tell it.
     let others = others.iter().filter(|entry| tells_former && !own.contains(entry));
     let list: Vec<Ingress> = own.iter().chain(others).cloned().collect();
-    let is_same = list.len() == service.ingress.len()
-        && list.iter().all(|entry| service.ingress.contains(entry));
+    let is_same = is_same(&list, &service.ingress);
     if is_same && moving == MoveEdit::Keep {
         return None;
     }

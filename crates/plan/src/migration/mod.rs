@@ -23,9 +23,10 @@ mod view;
 use crate::Planner;
 use crate::own::other_layout::{self, Leftover};
 use crate::own::{self, Own};
+use crate::tell::kubernetes::object;
 use model::azure::{LoadBalancer, Sku};
 use model::kubernetes::Backends;
-use model::plan::{Edit, KubernetesWrite, MoveEdit, Object};
+use model::plan::{Edit, KubernetesWrite, MoveEdit};
 use model::policy::{Chosen, Layout, Migration, OutboundSnat, PoolKind};
 use model::world::Need;
 use model::{Plan, Policy, Report, World};
@@ -179,7 +180,7 @@ pub(crate) fn end(world: &World, policy: &Policy, plan: &mut Plan) -> bool {
     let over = world.kubernetes.services.values().filter(|service| service.moving.is_some());
     for service in over {
         silent = false;
-        let object = Object::Service { name: service.name.clone(), uid: service.uid.clone() };
+        let object = object(service);
         let mut planned = plan.writes.iter_mut().filter(|write| write.object == object);
         match planned.next().map(|write| &mut write.edit) {
             Some(Edit::Status { moving, .. }) => *moving = MoveEdit::Remove,

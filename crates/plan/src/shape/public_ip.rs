@@ -249,16 +249,11 @@ fn release_one(
         delete(draft, ip, causes);
         return;
     }
-    let list = kept.join(",");
     let label_left = tags::is_label_left(ip, &kept);
     let edit = edited.entry(ip.id.clone()).or_insert_with(|| unedited(ip));
     // A Service that joined in this plan is already on the edited tag: only leavers are taken off.
-    let joined = tags::users(&edit.after).into_iter();
-    let joined: Vec<String> =
-        joined.filter(|name| !tags::users(ip).contains(name)).map(str::to_owned).collect();
-    let list = joined
-        .into_iter()
-        .fold(list, |list, name| if list.is_empty() { name } else { format!("{list},{name}") });
+    let joined = tags::each_user(&edit.after).filter(|name| !tags::users(ip).contains(name));
+    let list = kept.into_iter().chain(joined).collect::<Vec<_>>().join(",");
     tags::set_users(&mut edit.after, &list);
     if label_left {
         tags::clear_dns_owner(&mut edit.after);

@@ -13,7 +13,7 @@
 use super::kubernetes;
 use model::kubernetes::{Condition, Service, Truth};
 use model::obstacle::{Obstacle, Subject};
-use model::plan::{ConditionEdit, Edit, KubernetesWrite, Object};
+use model::plan::{ConditionEdit, Edit, KubernetesWrite, MoveEdit, Object};
 use model::report::{Finding, ServiceReport, State, Wait};
 use model::world::Need;
 use model::{Group, Plan, Policy, Report, ServiceUid, World};
@@ -41,8 +41,7 @@ pub(crate) fn write_all(
                 *condition = set;
             }
         } else {
-            let edit = kubernetes::status(None, set);
-            writes.push(KubernetesWrite { object: kubernetes::object(service), edit });
+            writes.push(kubernetes::status(service, None, set));
         }
     }
 }
@@ -102,13 +101,11 @@ pub fn note_obstacles<'o>(
                 *condition = set;
             }
             Some(_) => {}
-            None => {
-                let edit = kubernetes::status(None, set);
-                plan.writes.push(KubernetesWrite { object: kubernetes::object(service), edit });
-            }
+            None => plan.writes.push(kubernetes::status(service, None, set)),
         }
     }
-    let nothing = kubernetes::status(None, ConditionEdit::Keep);
+    let (condition, moving) = (ConditionEdit::Keep, MoveEdit::Keep);
+    let nothing = Edit::Status { ingress: None, condition, moving };
     plan.writes.retain(|write| write.edit != nothing);
 }
 

@@ -5,6 +5,7 @@ use crate::draft::{Draft, Stance};
 use crate::own::pod_names;
 use model::azure::{FrontendAddress, Provisioning};
 use model::kubernetes::{GATEWAY_FINALIZER, Ingress, LoadBalancerType};
+use model::plan::ConditionEdit;
 use model::report::Wait;
 use model::{Family, ServiceUid};
 use std::net::IpAddr;
@@ -109,6 +110,7 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
         case.waits.insert(Wait::Listing);
     } else if list != case.service.ingress {
         case.waits.insert(Wait::Status);
-        draft.steps.writes.push(kubernetes::addresses(case.service, list));
+        let write = kubernetes::status(case.service, Some(list), ConditionEdit::Keep);
+        draft.steps.writes.push(write);
     }
 }

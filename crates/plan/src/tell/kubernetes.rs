@@ -29,15 +29,15 @@ pub(crate) fn object(service: &Service) -> Object {
     Object::Service { name: service.name.clone(), uid: service.uid.clone() }
 }
 
-/// The write of a Service's addresses; what its condition says is added once all is planned.
-pub(crate) fn addresses(service: &Service, list: Vec<Ingress>) -> KubernetesWrite {
-    let edit = status(Some(list), ConditionEdit::Keep);
+/// The write of a Service's status, in which nothing is said about a move. What the condition says
+/// beside addresses is added once all is planned.
+pub(crate) fn status(
+    service: &Service,
+    ingress: Option<Vec<Ingress>>,
+    condition: ConditionEdit,
+) -> KubernetesWrite {
+    let edit = Edit::Status { ingress, condition, moving: MoveEdit::Keep };
     KubernetesWrite { object: object(service), edit }
-}
-
-/// A status in which nothing is said about a move.
-pub(crate) fn status(ingress: Option<Vec<Ingress>>, condition: ConditionEdit) -> Edit {
-    Edit::Status { ingress, condition, moving: MoveEdit::Keep }
 }
 
 /// The write of a Service's finalizers.
@@ -152,7 +152,7 @@ fn address(
     if inherited && drops(&list, &case.service.ingress) {
         case.waits.insert(Wait::Listing);
     } else if !is_same(&list, &case.service.ingress) {
-        let write = addresses(case.service, list);
+        let write = status(case.service, Some(list), ConditionEdit::Keep);
         case.waits.insert(Wait::Status);
         draft.steps.writes.push(write);
     }
@@ -167,7 +167,7 @@ pub(crate) fn drops(wanted: &[Ingress], found: &[Ingress]) -> bool {
 
 /// Whether a status tells the same addresses. Their order means nothing: the one that is found
 /// stays, which another controller may have written.
-fn is_same(wanted: &[Ingress], found: &[Ingress]) -> bool {
+pub(crate) fn is_same(wanted: &[Ingress], found: &[Ingress]) -> bool {
     wanted.len() == found.len() && wanted.iter().all(|entry| found.contains(entry))
 }
 
@@ -218,7 +218,8 @@ fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     let list: Vec<Ingress> = case.service.ingress.iter().filter(own).cloned().collect();
     let withheld = list != case.service.ingress;
     let unsure = withheld && draft.world.inherited.contains(uid);
-    let write = (withheld && !unsure).then(|| self::addresses(case.service, list));
+    let keep = ConditionEdit::Keep;
+    let write = (withheld && !unsure).then(|| status(case.service, Some(list), keep));
     if let Some(case) = draft.cases.get_mut(uid) {
         case.waits.extend(unsure.then_some(Wait::Listing));
         case.addresses = addresses;
@@ -297,8 +298,7 @@ pub(crate) fn let_go(service: &Service) -> Option<KubernetesWrite> {
             None => ConditionEdit::Keep,
         };
         if ingress.is_some() || condition != ConditionEdit::Keep {
-            let edit = status(ingress, condition);
-            return Some(KubernetesWrite { object: object(service), edit });
+            return Some(status(service, ingress, condition));
         }
     }
     // The stock finalizer is every controller's: on another's Service it is that one's.
