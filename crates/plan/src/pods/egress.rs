@@ -270,10 +270,9 @@ impl Gateway {
     fn lacks_ipv6(&self, draft: &Draft<'_>, nat: &NatGateway) -> bool {
         let [_, (id, _)] = &self.ips;
         let usable = |ip: &Arc<PublicIp>| {
-            ip.sku == Sku::StandardV2
+            public_ip::is_ours(draft, ip)
                 && ip.family == Family::V6
                 && ip.user.as_ref().is_none_or(|user| *user == self.id)
-                && !draft.own.is_another_clusters(ip.tags.as_ref())
         };
         nat.public_ips_v6.is_empty()
             && nat.sku == Sku::StandardV2
@@ -314,10 +313,7 @@ impl Gateway {
 /// A cluster whose nodes have IPv6 addresses.
 fn has_ipv6(draft: &Draft<'_>) -> bool {
     let nodes = draft.world.kubernetes.nodes.values();
-    nodes.flat_map(|node| &node.addresses).any(|address| match address {
-        std::net::IpAddr::V4(_) => false,
-        std::net::IpAddr::V6(v6) => v6.to_ipv4_mapped().is_none(),
-    })
+    nodes.flat_map(|node| &node.addresses).any(|address| address.to_canonical().is_ipv6())
 }
 
 fn arrive(draft: &mut Draft<'_>, registry: &mut Registry, gateway: &Gateway, claimed: bool) {
@@ -372,10 +368,8 @@ fn arrive(draft: &mut Draft<'_>, registry: &mut Registry, gateway: &Gateway, cla
 fn keep_ips(draft: &mut Draft<'_>, gateway: &Gateway, nat: &NatGateway) {
     for (id, family) in &gateway.ips {
         let mut used = nat.public_ips.iter().chain(&nat.public_ips_v6);
-        let ours = |ip: &Arc<PublicIp>| {
-            ip.sku == Sku::StandardV2 && !draft.own.is_another_clusters(ip.tags.as_ref())
-        };
-        if used.any(|used| used == id) && draft.public_ip(id).is_some_and(ours) {
+        let ours = draft.public_ip(id).is_some_and(|ip| public_ip::is_ours(draft, ip));
+        if ours && used.any(|used| used == id) {
             public_ip::ensure(draft, &gateway.cause, id, *family, Vec::new());
         }
     }

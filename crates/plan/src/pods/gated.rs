@@ -1,7 +1,7 @@
 //! Pods with our readiness gate, and the Services that select them.
 
 use super::selectors::Selectors;
-use crate::pods::table::changed;
+use super::take;
 use model::kubernetes::{Gate, GatedPod, Others, Service};
 use model::{ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,15 +24,11 @@ impl Gates {
         current: &BTreeMap<ServiceName, Arc<GatedPod>>,
         services: &BTreeMap<ServiceUid, Arc<Service>>,
     ) -> Vec<ServiceName> {
-        let moved = changed(&self.pods, current, Arc::ptr_eq);
+        let moved = take(&mut self.pods, current, Arc::ptr_eq);
         for name in &moved {
             match current.get(name) {
                 Some(pod) if wants_change(pod) => self.open.insert(name.clone()),
                 Some(_) | None => self.open.remove(name),
-            };
-            match current.get(name) {
-                Some(pod) => self.pods.insert(name.clone(), Arc::clone(pod)),
-                None => self.pods.remove(name),
             };
         }
         if !self.pods.is_empty() && self.selectors.is_none() {

@@ -3,6 +3,7 @@
 
 use super::gated::Gates;
 use super::registry::Registrations;
+use super::take;
 use super::waiting::{Standing, Waiting};
 use crate::draft::{Draft, Stance};
 use crate::own::{is_claimed, pod_names};
@@ -13,7 +14,7 @@ use model::kubernetes::Service;
 use model::plan::{KubernetesWrite, Object};
 use model::report::{Report, ServiceReport, Wait};
 use model::world::{ById, Fact};
-use model::{Plan, Policy, ResourceId, ServiceUid, World};
+use model::{Plan, Policy, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -112,25 +113,20 @@ impl Memory {
 
     fn take_registered(&mut self, world: &World) -> BTreeSet<Arc<str>> {
         let Some(current) = world.azure.gateway_services.known() else { return BTreeSet::new() };
-        let mut moved = BTreeSet::new();
-        for name in changed(&self.registered, current, |a, b| Arc::ptr_eq(a, b) || a == b) {
-            match current.get(&name) {
-                Some(service) => self.registered.insert(Arc::clone(&name), Arc::clone(service)),
-                None => self.registered.remove(&name),
-            };
-            moved.insert(name);
-        }
-        moved
+        let moved = take(&mut self.registered, current, |a, b| Arc::ptr_eq(a, b) || a == b);
+        moved.into_iter().collect()
     }
 
     fn take_resources(&mut self, world: &World, policy: &Policy) {
         let azure = &world.azure;
         let mut open = Vec::new();
         if let Some(current) = azure.balancers.known() {
-            open.extend(take(&mut self.balancers, current).iter().map(pod_names::of_balancer));
+            let moved = take(&mut self.balancers, current, Arc::ptr_eq);
+            open.extend(moved.iter().map(pod_names::of_balancer));
         }
         if let Some(current) = azure.public_ips.get(&policy.group).and_then(|f| f.known()) {
-            open.extend(take(&mut self.ips, current).iter().filter_map(pod_names::of_ip));
+            let moved = take(&mut self.ips, current, Arc::ptr_eq);
+            open.extend(moved.iter().filter_map(pod_names::of_ip));
         }
         let ours = open.into_iter().filter(|name| pod_names::is_uid(name));
         self.open.extend(ours.map(Arc::from));
@@ -236,16 +232,4 @@ fn subject(write: &KubernetesWrite) -> Option<&ServiceUid> {
 /// Whether two lists hold the same values in memory.
 fn is_same<K: PartialEq, T>(a: &BTreeMap<K, Arc<T>>, b: &BTreeMap<K, Arc<T>>) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|((k, a), (l, b))| Arc::ptr_eq(a, b) && k == l)
-}
-
-/// Brings a remembered list up to date; gives the ids that changed.
-fn take<T>(held: &mut ById<T>, current: &ById<T>) -> Vec<ResourceId> {
-    let ids = changed(held, current, Arc::ptr_eq);
-    for id in &ids {
-        match current.get(id) {
-            Some(resource) => held.insert(id.clone(), Arc::clone(resource)),
-            None => held.remove(id),
-        };
-    }
-    ids
 }

@@ -38,7 +38,7 @@ use crate::claim::{admission, other_layout};
 use crate::draft::{Draft, Stance, UNREADABLE};
 use crate::own::other_layout::{Leftover, is_suspected};
 use crate::own::pod_names;
-use crate::pods::table::DiffTracker;
+use crate::pods::table::{DiffTracker, changed};
 use crate::tell::container;
 use crate::tell::kubernetes;
 use crate::tell::report;
@@ -48,7 +48,7 @@ use model::report::{Finding, Until, Wait};
 use model::world::{Fact, Hold, Kind, Need};
 use model::{Plan, Policy, Report, ResourceId, ServiceUid, World};
 use registry::{Registrations, Registry};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Plans everything, or says what has to be read first.
@@ -243,4 +243,20 @@ fn obstacles(draft: &Draft<'_>, tracker: &DiffTracker, name: &str, uid: &Service
 
 fn until(id: &ResourceId, until: Until) -> Wait {
     Wait::Resource { id: id.clone(), until }
+}
+
+/// Brings a remembered list up to date; gives the keys of which the values are not the same.
+fn take<K: Ord + Clone, T>(
+    held: &mut BTreeMap<K, Arc<T>>,
+    current: &BTreeMap<K, Arc<T>>,
+    same: impl Fn(&Arc<T>, &Arc<T>) -> bool,
+) -> Vec<K> {
+    let keys = changed(held, current, same);
+    for key in &keys {
+        match current.get(key) {
+            Some(value) => held.insert(key.clone(), Arc::clone(value)),
+            None => held.remove(key),
+        };
+    }
+    keys
 }

@@ -62,6 +62,12 @@ pub(super) fn ensure(
     draft.change(Change { target: id.clone(), ..put });
 }
 
+/// Whether a public IP is ours: one of another SKU is somebody else's, whatever its name, and so is
+/// one with another cluster's UID.
+pub(super) fn is_ours(draft: &Draft<'_>, ip: &PublicIp) -> bool {
+    ip.sku == Sku::StandardV2 && !draft.own.is_another_clusters(ip.tags.as_ref())
+}
+
 /// Deletes a public IP of ours; says whether there was one.
 pub(super) fn release(
     draft: &mut Draft<'_>,
@@ -69,11 +75,7 @@ pub(super) fn release(
     id: &ResourceId,
     waits: Vec<Wait>,
 ) -> bool {
-    // Another SKU is somebody else's, whatever its name, and so is another cluster's UID.
-    let ours = |ip: &&Arc<PublicIp>| {
-        ip.sku == Sku::StandardV2 && !draft.own.is_another_clusters(ip.tags.as_ref())
-    };
-    let Some(ip) = draft.public_ip(id).filter(ours) else { return false };
+    let Some(ip) = draft.public_ip(id).filter(|ip| is_ours(draft, ip)) else { return false };
     let before = Resource::PublicIp(Arc::clone(ip));
     let delete = Change::delete(before, BTreeSet::from([cause.clone()]), waits);
     draft.change(Change { target: id.clone(), ..delete });
