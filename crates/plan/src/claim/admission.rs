@@ -10,7 +10,6 @@ use model::azure::Sku;
 use model::kubernetes::{Service, Wish};
 use model::policy::Layout;
 use model::report::{Finding, Wait};
-use model::world::Fact;
 use model::{Family, Policy, World};
 use std::sync::Arc;
 
@@ -105,12 +104,9 @@ fn admission(
 /// than the Service, as where that was of type `ExternalName` for a while. Azure changes the family
 /// of none: it goes, with all that stands on it, before another one comes.
 fn is_of_another_family(world: &World, policy: &Policy, service: &Service) -> bool {
-    let name = pod_names::public_ip(&pod_names::of_service(&service.uid));
-    let id = policy.public_ip_id(&policy.group, &name);
-    let all = world.azure.public_ips.get(&policy.group).and_then(Fact::known);
     let family = service.families.first().copied().unwrap_or(Family::V4);
-    let ip = all.and_then(|all| all.get(&id)).filter(|ip| ip.sku == Sku::StandardV2);
-    ip.is_some_and(|ip| ip.family != family)
+    let ip = pod_names::ip_of(world, policy, &service.uid);
+    ip.is_some_and(|ip| ip.sku == Sku::StandardV2 && ip.family != family)
 }
 
 /// Whether lists may not show yet what another process made for a Service. Of one that leaves it

@@ -9,7 +9,7 @@ use crate::ask::{additional, hold};
 use crate::claim::confirm;
 use crate::own::{self, pod_names};
 use crate::tell::kubernetes::ip_lists;
-use model::azure::{PublicIp, Sku};
+use model::azure::Sku;
 use model::kubernetes::{Backends, Ingress, MoveStage, Service, Target, Wish};
 use model::report::Finding;
 use model::world::Fact;
@@ -124,7 +124,7 @@ impl Stages {
 /// load balancer stays.
 fn way(world: &World, sides: &Sides, over_nodes: &BTreeSet<IpAddr>, service: &Service) -> Way {
     let home = sides.home(&service.name);
-    let own = container_address(world, &sides.target, &service.uid);
+    let own = pod_names::ip_of(world, &sides.target, &service.uid).and_then(|ip| ip.address);
     let stands = home == Backends::Nodes && has_container(world, &sides.target, &service.uid);
     let leads_to_pods = |entry: &&Ingress| {
         let address = entry.ip.as_deref().and_then(|ip| ip.parse::<IpAddr>().ok());
@@ -162,15 +162,6 @@ fn stage(world: &World, service: &Service, way: &Way) -> Stage {
         Some(MoveStage::Draining) if !elapsed => Stage::Draining,
         Some(MoveStage::Draining) | None => Stage::Gone,
     }
-}
-
-/// The address of a Service's container load balancer.
-fn container_address(world: &World, policy: &Policy, uid: &ServiceUid) -> Option<IpAddr> {
-    let name = pod_names::of_service(uid);
-    let id = policy.public_ip_id(&policy.group, &pod_names::public_ip(&name));
-    let ips = world.azure.public_ips.get(&policy.group).and_then(Fact::known);
-    let ip: Option<&Arc<PublicIp>> = ips.and_then(|all| all.get(&id));
-    ip.and_then(|ip| ip.address)
 }
 
 /// Whether a Service has a container load balancer, as far as can be seen.

@@ -1,9 +1,10 @@
 //! Names of everything a container load balancer or an egress gateway has in Azure, and which
 //! names are ours.
 
+use model::azure::PublicIp;
 use model::gateway::{DEFAULT_EGRESS, DefaultService, Direction, GatewayService};
 use model::world::Azure;
-use model::{Policy, Protocol, ResourceId, ServiceUid};
+use model::{Policy, Protocol, ResourceId, ServiceUid, World};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -46,6 +47,16 @@ pub fn rule(protocol: Protocol, port: u16) -> String {
 /// The public IP of a load balancer, and the IPv4 one of an egress gateway.
 pub fn public_ip(name: &str) -> String {
     format!("{name}{PUBLIC_IP}")
+}
+
+/// The public IP of a Service's load balancer, where it is known to exist.
+pub(crate) fn ip_of<'w>(
+    world: &'w World,
+    policy: &Policy,
+    uid: &ServiceUid,
+) -> Option<&'w Arc<PublicIp>> {
+    let id = policy.public_ip_id(&policy.group, &public_ip(&of_service(uid)));
+    world.azure.public_ips.get(&policy.group)?.known()?.get(&id)
 }
 
 /// The IPv6 public IP of an egress gateway.
