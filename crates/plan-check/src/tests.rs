@@ -232,7 +232,7 @@ fn twice_in_one_body() {
         frontend.name = format!("{}-apps", frontend.name).into();
         frontend.address = FrontendAddress::Private {
             subnet: policy().subnet_id("apps"),
-            family: model::Family::V4,
+            family: Family::V4,
             allocation: model::azure::Allocation::Dynamic,
             address: None,
         };

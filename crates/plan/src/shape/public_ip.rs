@@ -78,7 +78,7 @@ fn adopt(
 ) -> bool {
     let &Pick { family, ref id, ref there } = pick;
     let others = there.is_some() || edited.contains_key(id);
-    if others && !finalizer::is_claimed(draft.policy, draft.cases[&intent.uid].service) {
+    if others && !is_claimed(draft.policy, draft.cases[&intent.uid].service) {
         // A name on the tag of a public IP that is there must not outlive a Service that nobody
         // waits for when it is deleted.
         draft.wait(&intent.uid, Wait::Finalizer);
@@ -336,7 +336,7 @@ fn still_open(draft: &Draft<'_>, ip: &PublicIp) -> Option<Wait> {
 
 /// Whether a public IP's write need not wait for finalizers of those that it is for: nothing is
 /// written for a Service before it has them.
-fn is_claimed(draft: &mut Draft<'_>, edit: &Edited) -> bool {
+fn may_put(draft: &mut Draft<'_>, edit: &Edited) -> bool {
     let wants = |uid: &ServiceUid| draft.cases[uid].intent().is_some();
     if edit.causes.is_empty() || !edit.causes.iter().all(wants) {
         return true;
@@ -357,7 +357,7 @@ fn put(draft: &mut Draft<'_>, chosen: &Chosen, id: ResourceId, mut edit: Edited)
         draft.own.sign(&id, &draft.policy.group, &mut edit.after.tags);
     }
     let mut waits = Vec::new();
-    if !is_claimed(draft, &edit) {
+    if !may_put(draft, &edit) {
         waits.push(Wait::Finalizer);
     }
     let leaves =
