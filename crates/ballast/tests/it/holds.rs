@@ -127,7 +127,7 @@ fn an_operator_pauses_all_writes_over_a_restart() {
     let (controller, pages) = leading(&emulators);
     emulators.serve("web");
     let (code, out, err) = told(&emulators, &["pause", "--all"]);
-    assert!(code == 0 && out.contains("within 6 s: all writes to Azure. What"), "{out}{err}");
+    assert!(code == 0 && out.contains("within 6 s: all writes to Azure. A"), "{out}{err}");
     let line = "! ballast.dev/pause: all writes to Azure are paused by an operator; `ballast \
                 resume --all` ends the pause";
     status(&format!("http://{pages}"), line);
@@ -173,7 +173,7 @@ fn a_pause_of_all_writes_holds_without_leader_election() {
     let (controller, pages) = emulators.controller();
     emulators.serve("web");
     let (code, out, err) = told(&emulators, &["pause", "--all"]);
-    assert!(code == 0 && out.contains("within 6 s: all writes to Azure. What"), "{out}{err}");
+    assert!(code == 0 && out.contains("within 6 s: all writes to Azure. A"), "{out}{err}");
     status(&format!("http://{pages}"), "all writes to Azure are paused by an operator");
     assert_eq!(controller.terminate(), 0);
     emulators.patch_service("web", &json!({"metadata": {"annotations": {TIMEOUT: "9"}}}));

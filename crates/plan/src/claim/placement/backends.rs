@@ -70,6 +70,20 @@ pub(super) fn divide(draft: &Draft<'_>, configs: &[LoadBalancerConfig], placemen
         .iter()
         .map(|config| ids(config).iter().flat_map(|id| addresses(draft, id)).collect())
         .collect();
+    let left_first: Vec<BTreeSet<ResourceId>> =
+        configs.iter().map(|config| left_first(draft, placement, &ids(config))).collect();
+    // A node leaves a load balancer that others need it on only when Azure has let those go for
+    // whom it moves, which it may refuse for long.
+    let stays_at = |node: &Node, home: usize| {
+        let sources = &left_first[home];
+        let here = |at: &usize| {
+            alive[*at]
+                && *at != home
+                && !ids(&configs[*at]).iter().any(|id| sources.contains(id))
+                && node.addresses.iter().any(|a| present[*at].contains(a))
+        };
+        (0..configs.len()).filter(|_| !sources.is_empty()).find(here)
+    };
     let mut shares: Vec<Vec<Arc<Node>>> = vec![Vec::new(); configs.len()];
     let mut rest = Vec::new();
     for node in eligible(draft) {
@@ -78,7 +92,7 @@ pub(super) fn divide(draft: &Draft<'_>, configs: &[LoadBalancerConfig], placemen
             alive[at] && set.as_ref().is_some_and(|s| config.primary_set.eq_ignore_ascii_case(s))
         });
         match home {
-            Some(at) => shares[at].push(node),
+            Some(at) => shares[stays_at(&node, at).unwrap_or(at)].push(node),
             None => rest.push((fitting(configs, &alive, &node), node)),
         }
     }
@@ -118,26 +132,44 @@ fn fitting(configs: &[LoadBalancerConfig], alive: &[bool], node: &Node) -> Vec<u
 }
 
 /// Whether a configuration has a load balancer that is there to stay, or that is about to be made.
-/// While all Services that it is to be made for stand on others, those have to let go of them
-/// first, which Azure may refuse for long: nodes stay where they serve until then.
 fn is_alive(draft: &Draft<'_>, placement: &Placement, ids: &[ResourceId; 2]) -> bool {
-    let decided = |uid: &&ServiceUid| !draft.claims.undecided.contains(*uid);
-    ids.iter().any(|id| {
-        let seated = placement.balancers.get(id).map(|seats| &seats.services);
-        let mut coming = seated.into_iter().flatten().filter(decided);
-        coming.any(|uid| !stands_elsewhere(draft, uid, ids))
-            || draft.balancer(id).is_some_and(|b| stays(draft, b))
-    })
+    let stays = |id| draft.balancer(id).is_some_and(|b| stays(draft, b));
+    coming(draft, placement, ids).next().is_some() || ids.iter().any(stays)
 }
 
-/// Whether a Service has parts on load balancers, and none on these.
-fn stands_elsewhere(draft: &Draft<'_>, uid: &ServiceUid, ids: &[ResourceId; 2]) -> bool {
-    let base = &draft.cases[uid].base;
-    let mut on = draft
-        .views()
-        .filter(|b| !b.frontends_of(base).is_empty() || !b.rules_of(base).is_empty())
-        .peekable();
-    on.peek().is_some() && on.all(|balancer| !ids.contains(&balancer.id))
+/// Services that are to be on the load balancers of a configuration, as far as that is decided.
+fn coming<'p>(
+    draft: &Draft<'_>,
+    placement: &'p Placement,
+    ids: &[ResourceId; 2],
+) -> impl Iterator<Item = &'p ServiceUid> {
+    let seats = ids.iter().filter_map(|id| placement.balancers.get(id));
+    seats.flat_map(|seats| &seats.services).filter(|uid| !draft.claims.undecided.contains(*uid))
+}
+
+/// The other load balancers that all Services stand on for which those of a configuration are to be
+/// made; none where they can be made now.
+fn left_first(
+    draft: &Draft<'_>,
+    placement: &Placement,
+    ids: &[ResourceId; 2],
+) -> BTreeSet<ResourceId> {
+    let mut all = BTreeSet::new();
+    if ids.iter().any(|id| draft.balancer(id).is_some()) {
+        return all;
+    }
+    for uid in coming(draft, placement, ids) {
+        let base = &draft.cases[uid].base;
+        let stands = draft
+            .views()
+            .filter(|b| !b.frontends_of(base).is_empty() || !b.rules_of(base).is_empty());
+        let on: BTreeSet<ResourceId> = stands.map(|balancer| balancer.id.clone()).collect();
+        if on.is_empty() {
+            return BTreeSet::new();
+        }
+        all.extend(on);
+    }
+    all
 }
 
 /// Whether a load balancer stays although no Service is to be on it.
