@@ -8,6 +8,7 @@ use super::findings::{
     UNSUPPORTED_DUAL_STACK, UNSUPPORTED_INTERNAL, UNSUPPORTED_PROTOCOL,
 };
 use super::idle_timeout::{SHORT_IDLE_TIMEOUT, idle_timeout};
+use super::limit;
 use super::reader::{Reader, Reading};
 use crate::ask::annotation::{self, INTERNAL, Truth};
 use model::kubernetes::{Affinity, Service, ServicePort, TargetPort};
@@ -106,6 +107,8 @@ pub fn read(service: &Service, policy: &Policy) -> Reading<ContainerIntent> {
 
 fn ports(r: &mut Reader<'_>) -> (Vec<ContainerPort>, Vec<NamedPort>) {
     let service = r.service;
+    // A port whose target is a name has its rule once Pods say the number.
+    limit::count(r, service.ports.len());
     let mut taken = BTreeSet::new();
     let (mut ports, mut named) = (Vec::new(), Vec::new());
     for entry in &service.ports {

@@ -13,7 +13,8 @@ use model::{Family, Protocol};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// Rules of a load balancer (Azure subscription and service limits, "Load balancer").
+/// Rules of a load balancer (Azure subscription and service limits, "Load balancer"). The page
+/// names the SKU Standard; that SKU Service takes no more is assumed.
 pub(crate) const RULES: usize = 1_500;
 /// Rules of a Basic load balancer.
 pub(crate) const RULES_ON_BASIC: usize = 250;
@@ -32,17 +33,21 @@ pub(super) fn check(
     additional: &[IpAddr],
     access: &AccessIntent,
 ) {
-    let most = if r.policy.sku == BalancerSku::Basic { RULES_ON_BASIC } else { RULES };
-    let count = rules.len() * families.len();
-    if count > most {
-        let message = format!("{{value}} do not fit on a load balancer; it has at most {most}");
-        let value = format!("{count} rules");
-        r.find_with(&LOAD_BALANCER_RULE_LIMIT, "spec.ports", &value, &message);
-    }
+    count(r, rules.len() * families.len());
     paths(r, families, rules);
     // What is not written has no limit.
     if access.rules == SecurityRules::Written && !r.policy.security_group_name.is_empty() {
         security(r, families, additional, access);
+    }
+}
+
+/// Refuses more rules than a load balancer takes: one whose backends are nodes, or Pods.
+pub(super) fn count(r: &mut Reader<'_>, rules: usize) {
+    let most = if r.policy.sku == BalancerSku::Basic { RULES_ON_BASIC } else { RULES };
+    if rules > most {
+        let message = format!("{{value}} do not fit on a load balancer; it has at most {most}");
+        let value = format!("{rules} rules");
+        r.find_with(&LOAD_BALANCER_RULE_LIMIT, "spec.ports", &value, &message);
     }
 }
 

@@ -71,6 +71,29 @@ fn each_check_refuses_under_its_own_name() {
     }
 }
 
+/// A port has its rule whether its target is a number or a name.
+#[test]
+fn more_ports_than_a_load_balancer_takes_are_refused() {
+    let with = |count: u16| {
+        let ports = (1..=count).map(|n| {
+            let target_port = match n % 2 {
+                0 => TargetPort::Number(n),
+                _ => TargetPort::Name(format!("p{n}").into()),
+            };
+            ServicePort { target_port, ..port(&format!("p{n}"), Protocol::Tcp, n, 30_000 + n) }
+        });
+        read(&Service { ports: ports.collect(), ..service(&[]) })
+    };
+    let most = with(1_500);
+    assert_eq!(most.findings, []);
+    assert!(most.intent.is_some());
+    let more = with(1_501);
+    assert_eq!(more.intent, None);
+    let [finding] = &more.findings[..] else { panic!("{:?}", more.findings) };
+    let text = "spec.ports: \"1501 rules\" do not fit on a load balancer; it has at most 1500";
+    assert_eq!((finding.rule, &*finding.to_string()), ("LoadBalancerRuleLimit", text));
+}
+
 #[test]
 fn every_key_that_does_nothing_here_is_noted_once() {
     for entry in annotation::TABLE {
