@@ -63,23 +63,41 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
     if draft.policy.tenancy.sharing == Sharing::All {
         return;
     }
+    let refused = refused(draft);
+    refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, Refusal::new(finding)));
+}
+
+fn refused(draft: &Draft<'_>) -> Vec<(ServiceUid, Finding)> {
     let addresses = Addresses::of(draft);
+    let mut consents = Consents::default();
     let mut refused = Vec::new();
     for (address, askers) in &addresses.named {
         for uid in askers {
             let case = &draft.cases[uid];
             let Some(intent) = case.intent() else { continue };
-            let finding = addresses.finding(draft, case, intent, address);
+            let finding = addresses.finding(draft, case, intent, address, &mut consents);
             refused.extend(finding.map(|finding| (uid.clone(), finding)));
         }
     }
-    refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, Refusal::new(finding)));
+    refused
 }
 
-/// Whether a Service lets a namespace share its addresses.
-fn lets(service: &Service, namespace: &str) -> bool {
-    let names = service.annotations.get(SHARE).map_or("", |text| text);
-    names.split(',').map(str::trim).any(|name| name == "*" || name == namespace)
+/// The namespaces that each holder lets share its addresses.
+///
+/// # Guarantees
+/// A holder's list is read once, however many Services ask for its addresses.
+#[derive(Default)]
+struct Consents<'d>(BTreeMap<&'d ServiceUid, BTreeSet<&'d str>>);
+
+impl<'d> Consents<'d> {
+    /// Whether a Service lets a namespace share its addresses.
+    fn lets(&mut self, holder: &'d Service, namespace: &str) -> bool {
+        let named = self.0.entry(&holder.uid).or_insert_with(|| {
+            let names = holder.annotations.get(SHARE).map_or("", |text| text);
+            names.split(',').map(str::trim).collect()
+        });
+        named.contains("*") || named.contains(namespace)
+    }
 }
 
 impl Addresses {
@@ -110,17 +128,18 @@ impl Addresses {
     }
 
     /// Why a Service may not have an address that it names, or no link before it.
-    fn finding(
+    fn finding<'d>(
         &self,
-        draft: &Draft<'_>,
+        draft: &'d Draft<'_>,
         case: &Case<'_>,
         intent: &Intent,
         address: &Address,
+        consents: &mut Consents<'d>,
     ) -> Option<Finding> {
         let own = &intent.name.namespace;
         let holder = self.holder(draft, own, address);
         let holder = holder.filter(|holder| holder.name.namespace != *own)?;
-        let consents = holder.service.is_some_and(|holder| lets(holder, own));
+        let consents = holder.service.is_some_and(|holder| consents.lets(holder, own));
         if draft.policy.tenancy.sharing == Sharing::Consent && consents {
             return None;
         }

@@ -1,5 +1,6 @@
 //! Who shares an address with whom.
 
+use super::Consents;
 use crate::ask::annotation::SHARE;
 use crate::claim::tests::{NAMED, add, bring, brought, refusals};
 use crate::shape::stage::{PINNED, internal, policy, public, settled, uid, world};
@@ -56,6 +57,19 @@ fn another_namespace_needs_the_consent_of_the_first_holder() {
         assert_eq!(refusals(&world, &policy(), 2).is_empty(), may, "{names}");
         assert_eq!(refusals(&world, &sharing(Sharing::None), 2), not_shared("byo"), "{names}");
     }
+}
+
+#[test]
+fn a_list_is_read_once_whoever_asks() {
+    let (some, all) = (public(1, "a", &[(SHARE, " c, b ,c,")]), public(2, "a", &[(SHARE, "*")]));
+    let none = public(3, "a", &[]);
+    let mut consents = Consents::default();
+    for (namespace, may) in [("b", true), ("c", true), ("d", false), ("b", true)] {
+        assert_eq!(consents.lets(&some, namespace), may, "{namespace}");
+        assert!(consents.lets(&all, namespace) && !consents.lets(&none, namespace));
+    }
+    let read: Vec<usize> = consents.0.values().map(|names| names.len()).collect();
+    assert_eq!(read, [3, 1, 1], "each once: b, c and an empty entry, then *, then nothing");
 }
 
 #[test]
