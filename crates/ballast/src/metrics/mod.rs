@@ -4,6 +4,7 @@ mod budget;
 pub mod exposition;
 mod process;
 pub mod table;
+mod trouble;
 
 use crate::backends::{BackendHealth, is_usual_of};
 use crate::readiness::Readiness;
@@ -62,6 +63,7 @@ pub fn of_controller(
     exposition.add(&table::LEADER, &[], u8::from(leads));
     latencies(&mut exposition, controller);
     services(&mut exposition, controller, now_ms);
+    trouble::add(&mut exposition, controller, now_ms);
     if let Some(backends) = &beside.backends {
         of_backends(&mut exposition, controller, backends, now_ms);
     }

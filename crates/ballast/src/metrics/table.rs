@@ -114,6 +114,15 @@ metrics! {
         [severity "`refusal`, `hold`, `note`"
          rule "the rule that is broken"]
         "Findings about Services, Pods and the whole; a rule that nothing breaks is left out.";
+    TROUBLE Gauge "ballast_service_trouble"
+        [service_namespace "the Service's namespace"
+         service_name "the Service's name"
+         reason "`refused`, `refused_serving`, `rejected`, `waiting`, `removing`"]
+        "1 for a Service that is refused, that Azure rejects, or that has been waiting or removing \
+         for more than fifteen minutes: the first 100 by namespace and name, from the process that \
+         may write.";
+    TROUBLE_UNLISTED Gauge "ballast_service_trouble_unlisted" []
+        "Services that ballast_service_trouble leaves out, because 100 others come before them.";
 
     BACKENDS Gauge "ballast_service_backends"
         [service_namespace "the Service's namespace"
@@ -219,8 +228,9 @@ const INTRODUCTION: &str = "\
 `/metrics` speaks OpenMetrics, or the older text format where a client accepts only that. Names and
 labels are stable: one that changes stands in the changelog. No label grows with the number of
 Services, Pods or nodes, but for those of `ballast_service_backends`, which names each Service: it
-is there where [backend health](backend-health.md) is read. Alert rules, a dashboard and examples
-of scraping are in [deploy/prometheus](../deploy/prometheus); what to do about an alert is in
+is there where [backend health](backend-health.md) is read. `ballast_service_trouble` names at most
+100 Services. Alert rules, a dashboard and examples of scraping are in
+[deploy/prometheus](../deploy/prometheus); what to do about an alert is in
 [operating.md](operating.md).
 
 This page is made from the table in the code.

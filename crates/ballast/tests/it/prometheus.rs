@@ -1,7 +1,7 @@
 //! Alert rules and the dashboard name only what the real binary exports.
 
 use crate::support::{Emulators, http_text, wait_for};
-use ballast::metrics::table::{AGENT_METRICS, METRICS, Metric, MetricKind};
+use ballast::metrics::table::{AGENT_METRICS, METRICS, Metric, MetricKind, TROUBLE};
 use regex::Regex;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// Every `expr` below a value.
+/// Every `expr` below a value, and every query that a description makes.
 fn expressions(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Array(all) => all.iter().for_each(|one| expressions(one, found)),
@@ -41,8 +41,22 @@ fn expressions(value: &Value, found: &mut Vec<String>) {
                 }
             }
         }
+        Value::String(text) => found.extend(queries(text)),
         _ => {}
     }
+}
+
+/// The queries in a template: `printf "…" … | query`.
+fn queries(template: &str) -> Vec<String> {
+    let query = Regex::new(r#"printf\s+"((?:[^"\\]|\\.)*)"[^|}]*\|\s*query\b"#).unwrap();
+    query.captures_iter(template).map(|c| c[1].replace(r#"\""#, "\"")).collect()
+}
+
+/// A sample of each of the reasons why Services are named: those series come and go with them.
+fn troubles() -> Vec<BTreeMap<String, String>> {
+    let reasons = TROUBLE.labels.iter().find(|label| label.name == "reason").unwrap();
+    let reasons = named(reasons.values).unwrap().into_iter();
+    reasons.map(|reason| BTreeMap::from([("reason".to_owned(), reason)])).collect()
 }
 
 /// What is wrong with what an expression asks for.
@@ -158,6 +172,10 @@ fn rules_and_dashboard_ask_for_what_is_exported() {
     assert!(text.contains("ballast_findings{severity=\"refusal\",rule=\"InvalidIdleTimeout\"} 1"));
     let written = "ballast_azure_writes_total{resource=\"public_ip\",outcome=\"succeeded\"} 1\n";
     assert!(text.contains(written), "{text}");
+    let troubled = "ballast_service_trouble{service_namespace=\"default\",service_name=\"bad\",\
+                    reason=\"refused\"} 1\n";
+    let unlisted = "ballast_service_trouble_unlisted 0\n";
+    assert!(text.contains(troubled) && text.contains(unlisted), "{text}");
     assert!(text.contains("ballast_ready 1\n") && text.contains("ballast_leader 1\n"), "{text}");
 
     let rules: Value = serde_saphyr::from_str(&read("rules.yaml")).unwrap();
@@ -166,6 +184,11 @@ fn rules_and_dashboard_ask_for_what_is_exported() {
     let mut samples = samples;
     let agents = AGENT_METRICS.iter().flat_map(Metric::samples);
     samples.extend(agents.map(|name| (name, vec![BTreeMap::new()])));
+    samples.get_mut(TROUBLE.name).unwrap().extend(troubles());
+    let mut asked = Vec::new();
+    expressions(&rules, &mut asked);
+    let naming = asked.iter().filter(|query| query.contains(TROUBLE.name));
+    assert_eq!(naming.count(), 3, "the alerts that name Services");
     for (document, at_least) in [(rules, 10), (dashboard, 30)] {
         let mut all = Vec::new();
         expressions(&document, &mut all);
@@ -184,4 +207,7 @@ fn what_is_not_exported_is_found() {
     for wrong in ["ballast_down", "ballast_up{state=\"b\"}", "sum by (kind) (ballast_up)"] {
         assert_eq!(problems(wrong, &samples).len(), 1, "{wrong}");
     }
+    let template =
+        "a {{- with printf\n\"up{job=%q, state=\\\"a\\\"}\" $labels.job | query }}b{{ end }}";
+    assert_eq!(queries(template), ["up{job=%q, state=\"a\"}"]);
 }
