@@ -85,6 +85,8 @@ pub struct Call {
     pub id: String,
     /// Services whose changes went together.
     pub services: Arc<[ServiceName]>,
+    /// Egress gateways that it was for, too, or alone.
+    pub gateways: Vec<String>,
     /// When it was sent, in milliseconds since the Unix epoch.
     pub sent_ms: u64,
     /// When it ended.

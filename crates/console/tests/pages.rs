@@ -217,6 +217,7 @@ fn some_calls(names: &[String]) -> Vec<Call> {
         resource: format!("loadBalancers/{EVIL}"),
         id: BALANCER.to_owned(),
         services: Arc::clone(&services),
+        gateways: Vec::new(),
         sent_ms: NOW_MS - 10_000 + at,
         ended_ms: Some(NOW_MS - 9_000 + at),
         outcome: Outcome::Failed(EVIL.to_owned()),
@@ -582,6 +583,25 @@ fn the_time_line_draws_the_last_hour() {
     let (drawn, page) = show(Window::Minute);
     assert!(drawn.is_empty() && page.contains("within the last minute."), "{page}");
     assert!(page.contains("before-70"), "the list below has all of them");
+}
+
+#[test]
+fn a_write_for_an_egress_gateway_names_it() {
+    let stage = stage(1, |n| format!("s{n:02}"));
+    let one = stage.calls[0].clone();
+    let alone = Call { services: Arc::default(), ..one };
+    let show = |call: &Call, query: &TimelineQuery| {
+        timeline(&stage.head, std::slice::from_ref(call), query)
+    };
+    let all = TimelineQuery::default();
+    assert!(show(&alone, &all).contains(">no Service<"));
+    let gateways = (0..5).map(|n| format!("team-{n}{EVIL}")).collect();
+    let call = Call { gateways, ..alone };
+    let page = show(&call, &all);
+    assert!(page.contains("egress gateway team-0&lt;") && !page.contains("no Service"), "{page}");
+    assert!(page.contains("and 2 more egress gateways") && !page.contains("team-3"), "{page}");
+    let write = TimelineQuery { write: call.correlation.clone(), ..all };
+    assert!(show(&call, &write).contains("egress gateway team-4&lt;"));
 }
 
 /// A burst is drawn as far as a page has room for it.

@@ -125,6 +125,7 @@ fn call(entry: WriteEntry) -> Call {
         resource: entry.resource,
         id: entry.id,
         services: names.map(|(namespace, name)| ServiceName::new(namespace, name)).collect(),
+        gateways: entry.egress_gateways,
         sent_ms: entry.sent_ms,
         ended_ms: entry.ended_ms,
         outcome,

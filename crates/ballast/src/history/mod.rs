@@ -61,6 +61,9 @@ pub struct WriteEntry {
     pub message: Option<String>,
     /// The Services it was for, by namespace and name.
     pub services: Vec<String>,
+    /// The egress gateways it was for, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub egress_gateways: Vec<String>,
     /// What it was caused by.
     pub causes: Vec<CauseEntry>,
     /// How many further causes there were.
@@ -249,6 +252,7 @@ impl WriteEntry {
             code,
             message,
             services: record.services.iter().map(ToString::to_string).collect(),
+            egress_gateways: record.gateways.iter().map(ToString::to_string).collect(),
             causes: record.causes.shown.iter().map(CauseEntry::from).collect(),
             more_causes: record.causes.more,
             fields: record.fields.shown.iter().map(FieldEntry::from).collect(),

@@ -53,10 +53,12 @@ fn render_write(write: &WriteEntry, now_ms: u64, paint: Paint) -> String {
         0 | 1 => String::new(),
         n => format!(", attempt {n}"),
     };
-    let services = few(&write.services, 0);
-    let services = if services.is_empty() { String::new() } else { format!(" for {services}") };
+    let gateways = write.egress_gateways.iter().map(|name| format!("egress gateway {name}"));
+    let all: Vec<String> = write.services.iter().cloned().chain(gateways).collect();
+    let all = few(&all, 0);
+    let whom = if all.is_empty() { String::new() } else { format!(" for {all}") };
     let mut text =
-        format!("{}: {}{attempt}{services}\n", paint.ink(Ink::Bold, head), paint.ink(ink, outcome));
+        format!("{}: {}{attempt}{whom}\n", paint.ink(Ink::Bold, head), paint.ink(ink, outcome));
     let causes = write.causes.iter().take(FEW);
     for cause in causes {
         text.push_str(&format!("  because {}\n", cut_at(&cause.text, CAUSE)));
@@ -147,6 +149,22 @@ mod tests {
     use super::*;
     use crate::history::CauseEntry;
     use serde_json::json;
+
+    #[test]
+    fn a_write_for_an_egress_gateway_names_it() {
+        let write = WriteEntry {
+            method: "PUT".to_owned(),
+            resource: "natGateways/team-a".to_owned(),
+            outcome: "done".to_owned(),
+            services: vec!["default/web".to_owned()],
+            egress_gateways: vec!["team-a".to_owned()],
+            ..WriteEntry::default()
+        };
+        let document = HistoryDocument { writes: vec![write], ..HistoryDocument::default() };
+        let text = render(&document, Wanted::Everything, Paint::Plain);
+        let line = text.lines().next().unwrap_or_default();
+        assert!(line.ends_with(" for default/web, egress gateway team-a"), "{line}");
+    }
 
     #[test]
     fn a_write_is_read_from_cause_to_answer() {

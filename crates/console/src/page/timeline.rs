@@ -13,6 +13,8 @@ const COLUMNS: [&str; 6] =
     ["Sent, UTC", "Call", "Took", "Outcome", "Why and what", "Services it was for"];
 /// Causes of a call that are shown.
 const CAUSES: usize = 5;
+/// Egress gateways of a call that are shown.
+const GATEWAYS: usize = 3;
 /// Calls on a page.
 const SIZE: usize = 25;
 /// Services of one call on a page.
@@ -196,13 +198,29 @@ fn row(h: &mut Html, call: &Call, (head, longest): (&Head, u64), extent: Extent)
         }
     });
     cell(h, "Why and what", |h| why(h, call, extent));
-    cell(h, "Services it was for", |h| match call.services.len() {
-        0 => h.leaf("span", &[("class", "quiet")], "no Service"),
-        _ => {
-            let whole = url("/timeline", &[("write", &call.correlation)]);
-            parts::names(h, &call.services, &whole);
-        }
-    });
+    cell(h, "Services it was for", |h| served(h, call, extent));
+}
+
+/// What a write was for. An egress gateway has no page of its own.
+fn served(h: &mut Html, call: &Call, extent: Extent) {
+    let whole = url("/timeline", &[("write", &call.correlation)]);
+    if !call.services.is_empty() {
+        parts::names(h, &call.services, &whole);
+    } else if call.gateways.is_empty() {
+        h.leaf("span", &[("class", "quiet")], "no Service");
+    }
+    let shown = match extent {
+        Extent::Part => GATEWAYS,
+        Extent::Whole => call.gateways.len(),
+    };
+    for name in call.gateways.iter().take(shown) {
+        h.leaf("p", &[], &format!("egress gateway {name}"));
+    }
+    let more = call.gateways.len().saturating_sub(shown);
+    if more > 0 {
+        let text = format!("and {more} more egress gateways");
+        h.tag("p", &[], |h| h.leaf("a", &[("href", &whole)], &text));
+    }
 }
 
 /// What a write was caused by, what it changed, and where else it is seen.

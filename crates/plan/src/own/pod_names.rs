@@ -83,6 +83,11 @@ pub fn is_uid(name: &str) -> bool {
         })
 }
 
+/// Whether what a write is for is an egress gateway: its name stands in the place of a UID.
+pub fn is_gateway(cause: &ServiceUid) -> bool {
+    !is_uid(cause.as_str())
+}
+
 /// Whether Azure takes a name for an egress gateway: up to 73 characters, so that the public IPs'
 /// suffix fits into 80.
 pub fn is_egress(name: &str) -> bool {

@@ -198,13 +198,12 @@ fn interrupted(forecast: &Forecast, world: &World) -> Vec<String> {
     names
 }
 
-/// What a write is for: a Service by its name, by its UID once it is gone, or an egress gateway,
-/// whose name stands in the place of a UID.
+/// What a write is for: a Service by its name, by its UID once it is gone, or an egress gateway.
 fn service_name(world: &World, uid: &ServiceUid) -> String {
     match world.kubernetes.services.get(uid) {
         Some(service) => service.name.to_string(),
-        None if pod_names::is_uid(uid.as_str()) => uid.to_string(),
-        None => format!("egress gateway {uid}"),
+        None if pod_names::is_gateway(uid) => format!("egress gateway {uid}"),
+        None => uid.to_string(),
     }
 }
 

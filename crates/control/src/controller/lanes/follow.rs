@@ -17,6 +17,7 @@ use model::kubernetes::{Deletion, POD_FINALIZER, Pod};
 use model::plan::{Action, Change, Resource};
 use model::report::{ServiceReport, State, Wait};
 use model::{ResourceId, ServiceUid};
+use plan::own::pod_names;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -429,12 +430,18 @@ fn outcome(work: &Work, kind: ErrorKind) -> Option<Outcome> {
 /// A change in a few words.
 pub(crate) fn describe(change: &Change) -> String {
     let name = change.target.short();
-    let services = match change.causes.len() {
-        0 => String::new(),
-        1 => " for 1 Service".to_owned(),
-        n => format!(" for {n} Services"),
-    };
-    format!("{name}{services}")
+    let gateways = change.causes.iter().filter(|cause| pod_names::is_gateway(cause)).count();
+    let counts = [(change.causes.len() - gateways, "Service"), (gateways, "egress gateway")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts = counts.map(|(count, noun)| match count {
+        1 => format!("1 {noun}"),
+        n => format!("{n} {noun}s"),
+    });
+    let counts: Vec<String> = counts.collect();
+    match counts.is_empty() {
+        true => name.to_owned(),
+        false => format!("{name} for {}", counts.join(" and ")),
+    }
 }
 
 #[cfg(test)]
@@ -444,6 +451,22 @@ mod tests {
     use arm::{Condition, Request, Target};
     use serde_json::json;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn services_and_egress_gateways_are_counted_apart() {
+        let of = |causes: &[&str]| {
+            let causes = causes.iter().map(ServiceUid::new).collect();
+            let target = ResourceId::new("/a/providers/n/natGateways/team-a");
+            describe(&Change::new(target, Action::DeleteChild, causes, Vec::new()))
+        };
+        let service = |n: u8| format!("{n:08x}-1111-4222-8333-0123456789ab");
+        let (one, two) = (service(1), service(2));
+        assert_eq!(of(&[]), "natGateways/team-a");
+        assert_eq!(of(&["team-a"]), "natGateways/team-a for 1 egress gateway");
+        assert_eq!(of(&[&one]), "natGateways/team-a for 1 Service");
+        let both = of(&[&one, &two, "team-a", "team-b"]);
+        assert_eq!(both, "natGateways/team-a for 2 Services and 2 egress gateways");
+    }
 
     /// The same error as a first answer would mean that the write had no effect.
     #[test]

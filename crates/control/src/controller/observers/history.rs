@@ -39,6 +39,7 @@ impl Controller {
             ended_ms: None,
             outcome: WriteOutcome::UnderWay,
             services: services.into(),
+            gateways: self.gateways_of(&change.causes).collect(),
             fields,
             causes,
         };

@@ -3,6 +3,7 @@
 use crate::controller::Controller;
 use crate::effect::{Effect, Notice, NoticeKind};
 use model::{ServiceName, ServiceUid};
+use plan::own::pod_names;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -12,10 +13,22 @@ impl Controller {
         &self,
         uids: &BTreeSet<ServiceUid>,
     ) -> impl Iterator<Item = ServiceName> {
-        uids.iter().filter_map(move |uid| {
-            let known = self.world.kubernetes.services.get(uid).map(|s| s.name.clone());
-            known.or_else(|| self.observers.events.said.get(uid).map(|s| s.name.clone()))
-        })
+        uids.iter().filter_map(move |uid| self.name_of(uid))
+    }
+
+    fn name_of(&self, uid: &ServiceUid) -> Option<ServiceName> {
+        let known = self.world.kubernetes.services.get(uid).map(|s| s.name.clone());
+        known.or_else(|| self.observers.events.said.get(uid).map(|s| s.name.clone()))
+    }
+
+    /// Names of the egress gateways among what a write is for.
+    pub(super) fn gateways_of(
+        &self,
+        causes: &BTreeSet<ServiceUid>,
+    ) -> impl Iterator<Item = Arc<str>> {
+        let gateways = causes.iter().filter(|cause| pod_names::is_gateway(cause));
+        let gateways = gateways.filter(move |cause| self.name_of(cause).is_none());
+        gateways.map(|cause| Arc::from(cause.as_str()))
     }
 
     /// A correlation id in the form of a UUID, from the instance and the number of the call that
@@ -49,5 +62,25 @@ impl Controller {
         let services = self.names_of(services).collect();
         let notice = Notice { at_ms: now_ms, kind, services, text, changes, correlation };
         self.calls.effects.push(Effect::Say(notice));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::sample::{policy, service};
+
+    #[test]
+    fn what_a_write_is_for_is_a_service_or_an_egress_gateway() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let web = service(None);
+        controller.note_name(&web);
+        let gone = ServiceUid::new("00000009-1111-4222-8333-0123456789ab");
+        let causes = BTreeSet::from([web.uid, gone, ServiceUid::new("team-a")]);
+        let services: Vec<ServiceName> = controller.names_of(&causes).collect();
+        let gateways: Vec<Arc<str>> = controller.gateways_of(&causes).collect();
+        assert_eq!(services, [ServiceName::new("default", "web")]);
+        assert_eq!(gateways, [Arc::<str>::from("team-a")]);
     }
 }

@@ -73,6 +73,8 @@ pub struct WriteRecord {
     pub outcome: WriteOutcome,
     /// The Services that it was for, by namespace and name.
     pub services: Arc<[ServiceName]>,
+    /// The egress gateways that it was for, by name.
+    pub gateways: Arc<[Arc<str>]>,
     /// What it changes, field by field.
     pub fields: Few<FieldChange>,
     /// What it was caused by.
@@ -87,7 +89,8 @@ impl WriteRecord {
             WriteOutcome::Failed { message, .. } => message.len(),
             WriteOutcome::UnderWay | WriteOutcome::Done => 0,
         };
-        let names = self.services.len() * size_of::<ServiceName>();
+        let gateways = self.gateways.iter().map(|name| size_of::<Arc<str>>() + name.len());
+        let names = self.services.len() * size_of::<ServiceName>() + gateways.sum::<usize>();
         let causes = self.causes.shown.len() * size_of::<Cause>();
         size_of::<Self>() + self.target.as_str().len() + fields + message + names + causes
     }

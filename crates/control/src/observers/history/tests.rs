@@ -14,6 +14,7 @@ fn record(number: u64, value: usize) -> WriteRecord {
         ended_ms: None,
         outcome: WriteOutcome::UnderWay,
         services: Arc::default(),
+        gateways: Arc::default(),
         fields: Few { shown: vec![field], more: 0 },
         causes: Few { shown: Vec::new(), more: 0 },
     }
