@@ -156,3 +156,62 @@ fn check_transport(config: &Config) -> Result<(), ConnectError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+
+    /// What is logged.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The connection that a kubeconfig asks for whose cluster has one more key.
+    async fn config(key: &str) -> Config {
+        let text = format!(
+            "{{apiVersion: v1, kind: Config, current-context: c,
+            clusters: [{{name: c, cluster: {{server: 'https://api.example:6443', {key}}}}}],
+            contexts: [{{name: c, context: {{cluster: c, user: u}}}}],
+            users: [{{name: u, user: {{token: t}}}}]}}"
+        );
+        read(Kubeconfig::from_yaml(&text), "kubeconfig", None).await.unwrap()
+    }
+
+    /// It is taken, as kubectl takes it, and the log says what the operator has to give in its
+    /// place.
+    #[tokio::test]
+    async fn a_certificate_that_is_not_verified_is_warned_of() {
+        let verified = config("insecure-skip-tls-verify: false").await;
+        let unverified = config("insecure-skip-tls-verify: true").await;
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_target(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        let text = || String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        tracing::subscriber::with_default(subscriber, || {
+            check_transport(&verified).unwrap();
+            assert_eq!(text(), "");
+            check_transport(&unverified).unwrap();
+        });
+        let text = text();
+        let warning = "WARN the API server's certificate is not verified: the kubeconfig sets \
+                       insecure-skip-tls-verify for https://api.example:6443/; give \
+                       certificate-authority instead\n";
+        assert!(text.ends_with(warning) && text.lines().count() == 1, "{text}");
+    }
+}
