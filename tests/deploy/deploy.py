@@ -545,13 +545,33 @@ def install(tools, binary, folder):
         place.end()
 
 
-def node_agent(tools, binary, folder):
-    """The agents' component and the chart's value mean the same; what is added is as it should be."""
-    overlay = OVERLAYS / "workload-identity"
-    relative = {"resources": overlay, "components": ROOT / "deploy/kustomize/components/node-agent"}
+def put_together(folder, overlay, component):
+    """A kustomization of an overlay and a component that is in none."""
+    relative = {"resources": OVERLAYS / overlay,
+                "components": ROOT / "deploy/kustomize/components" / component}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump({
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
         **{key: [os.path.relpath(path, folder)] for key, path in relative.items()}}))
+
+
+def same(tools, folder, what, overlay, setting):
+    """The component in `folder` and a value of the chart mean the same; the objects."""
+    objects = documents(tools.good("kubectl", "kustomize", folder))
+    values = HERE / f"values/{overlay}.yaml"
+    ours, theirs = meaning(objects), meaning(documents(tools.good(
+        "helm", "template", "ballast", CHART, "-n", "kube-system", "--values", values,
+        "--set", setting)))
+    expect(f"{what}: objects of the chart", sorted(theirs), sorted(ours))
+    for key, one in ours.items():
+        expect(f"{what}: {key}", theirs[key], one)
+    print(f"ok  {what}: {schema.check(objects)} objects are as the API's schema says")
+    return objects
+
+
+def node_agent(tools, binary, folder):
+    """The agents' component and the chart's value mean the same; what is added is as it should be."""
+    overlay = OVERLAYS / "workload-identity"
+    put_together(folder, "workload-identity", "node-agent")
     values = HERE / "values/workload-identity.yaml"
     words = ["helm", "template", "ballast", CHART, "-n", "kube-system", "--values", values]
     key = lambda one: (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"])
@@ -601,24 +621,28 @@ def node_agent(tools, binary, folder):
 def moving(tools, _, folder):
     """While Services move: the component and the chart's value mean the same, and give what either
     kind of load balancers needs."""
-    relative = {"resources": OVERLAYS / "workload-identity",
-                "components": ROOT / "deploy/kustomize/components/moving"}
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump({
-        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-        **{key: [os.path.relpath(path, folder)] for key, path in relative.items()}}))
-    objects = documents(tools.good("kubectl", "kustomize", folder))
-    values = HERE / "values/workload-identity.yaml"
-    ours, theirs = meaning(objects), meaning(documents(tools.good(
-        "helm", "template", "ballast", CHART, "-n", "kube-system", "--values", values,
-        "--set", "loadBalancer=moving")))
-    expect("moving: objects of the chart", sorted(theirs), sorted(ours))
-    for key, one in ours.items():
-        expect(f"moving: {key}", theirs[key], one)
-    print(f"ok  moving: {schema.check(objects)} objects are as the API's schema says")
+    put_together(folder, "workload-identity", "moving")
+    objects = same(tools, folder, "moving", "workload-identity", "loadBalancer=moving")
     atoms = granted(objects, ACCOUNT)
     for name in ("workload-identity", "several-load-balancers", "container-load-balancer"):
         kind = documents(tools.good("kubectl", "kustomize", OVERLAYS / name))
         expect(f"moving: has the rights of {name}", granted(kind, ACCOUNT) - atoms, set())
+
+
+def history(tools, _, folder):
+    """The component and the chart's value keep the history alike, also where the cloud config is no
+    volume; the file is on a volume that can be written."""
+    for overlay in ("workload-identity", "host-file", "beside-go-provider"):
+        put_together(folder, overlay, "history")
+        what = f"history: {overlay}"
+        objects = same(tools, folder, what, overlay, "history.enabled=true")
+        pod = find(objects, "Deployment")["spec"]["template"]["spec"]
+        container, = pod["containers"]
+        file, = [arg.split("=", 1)[1] for arg in container["args"] if arg.startswith("--history-file=")]
+        writable = [mount["name"] for mount in container["volumeMounts"]
+                    if file.startswith(mount["mountPath"] + "/") and not mount.get("readOnly")]
+        expect(f"{what}: a volume that can be written",
+               [volume["name"] for volume in pod["volumes"] if "emptyDir" in volume], writable)
 
 
 # --- kubectl
@@ -696,7 +720,7 @@ def main():
         if args.only is None:
             wrong_values(tools)
             check_containerfile()
-            for part in (install, node_agent, moving, plugin, release.check):
+            for part in (install, node_agent, moving, history, plugin, release.check):
                 folder = work / part.__name__
                 folder.mkdir()
                 part(tools, binary, folder)
