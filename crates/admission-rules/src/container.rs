@@ -10,15 +10,22 @@ use plan::ask::findings::{
     UNSUPPORTED_PROTOCOL,
 };
 
+/// Target ports that are compared with one another. To compare them all costs twice their number
+/// squared, and the API server ends an expression at a cost of 1,000,000 (`PerCallLimit` of
+/// k8s.io/apiserver), after a tenth of a second.
+pub const COMPARED: usize = 500;
+
+/// Whether the target of the port `p` is a name, whose number only Pods know.
+const IS_NAMED: &str = "has(p.targetPort) && type(p.targetPort) == string";
+/// The target of the port `p`, if that is no name.
+const NUMBER: &str = "(!has(p.targetPort) || p.targetPort == 0 ? p.port : p.targetPort)";
+
+/// The target ports that are numbers, as in `TCP/8080`.
+pub fn targets() -> String {
+    format!("variables.ports.filter(p, !({IS_NAMED})).map(p, p.protocol + '/' + string({NUMBER}))")
+}
+
 pub fn validations() -> Vec<Validation> {
-    // A name is known to the Pods only.
-    let number = |p: &str| {
-        format!(
-            "(!has({p}.targetPort) ? {p}.port : type({p}.targetPort) == string ? -1 : \
-             {p}.targetPort == 0 ? {p}.port : {p}.targetPort)"
-        )
-    };
-    let (of_p, of_q) = (number("p"), number("q"));
     let all = |condition: &str| format!("variables.ports.all(p, {condition})");
     vec![
         Validation::new(&UNSUPPORTED_INTERNAL, format!("!({})", is_true(INTERNAL, Truth::AnyCase))),
@@ -35,13 +42,13 @@ pub fn validations() -> Vec<Validation> {
         Validation::new(&UNSUPPORTED_PROTOCOL, all("p.protocol != 'SCTP'")),
         Validation::new(
             &BACKEND_COLLISION,
-            all(&format!(
-                "{of_p} == -1 || size(variables.ports.filter(q, q.protocol == p.protocol && \
-                 {of_q} == {of_p})) == 1"
-            )),
+            format!(
+                "size(variables.targets) > {COMPARED} || variables.targets.all(t, \
+                 variables.targets.indexOf(t) == variables.targets.lastIndexOf(t))"
+            ),
         ),
         Validation::new(&INVALID_FRONTEND_PORT, all("p.port >= 1 && p.port <= 65534")),
-        Validation::new(&INVALID_BACKEND_PORT, all(&format!("{of_p} != 0"))),
+        Validation::new(&INVALID_BACKEND_PORT, all(&format!("({IS_NAMED}) || {NUMBER} != 0"))),
         Validation::new(&UNENFORCED_SOURCES, is_open()),
     ]
 }

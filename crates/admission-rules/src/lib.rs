@@ -4,9 +4,14 @@
 //! # Guarantees
 //! For every Service that is created: a validation of the denying policy is false if and only if
 //! [`plan::ask::read`] (or its like for the container load balancer) refuses the Service. What
-//! depends on other objects (limits, names that exist in Azure) is not in it. For every Service
-//! that is changed the same, and the change itself must be possible: planning does not see the
-//! Service as it was before.
+//! depends on other objects (limits, names that exist in Azure) is not in it, nor whether more than
+//! 500 target ports of a container load balancer differ. For every Service that is changed the
+//! same, and the change itself must be possible: planning does not see the Service as it was
+//! before.
+//!
+//! No macro (`all`, `filter`) over ports, or over the entries of an annotation, stands in another
+//! such macro, unless there are few entries: the API server bounds the cost of an evaluation, and a
+//! Service beyond the bound passes. To look into a list by `in` or `indexOf` costs its length.
 //!
 //! # Assumptions
 //! The API server's expressions have the functions for strings, addresses and ranges: Kubernetes

@@ -35,6 +35,8 @@ const NOT_PUBLIC: &str = "['0.0.0.0/32', '10.0.0.0/8', '100.64.0.0/10', '127.0.0
      '168.63.129.16/32', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16', '224.0.0.0/4', \
      '255.255.255.255/32', '::/128', '::1/128', 'fc00::/7', 'fe80::/10', 'ff00::/8']";
 const LABEL: &str = "^[a-z][a-z0-9-]{1,61}[a-z0-9]$";
+/// Addresses of a Private Link Service.
+const MOST_LINK_ADDRESSES: u64 = 8;
 const PINNED: [(&str, &str); 2] =
     [("IPv4", "azure-load-balancer-ipv4"), ("IPv6", "azure-load-balancer-ipv6")];
 
@@ -334,7 +336,6 @@ fn private_links(policy: &Policy) -> Vec<Validation> {
     let link = |condition: String| format!("!variables.link || ({condition})");
     let count = text("azure-pls-ip-configuration-ip-address-count");
     let count = format!("({count} == '' ? '1' : {count})");
-    let addresses = words("azure-pls-ip-configuration-ip-address");
     let subscriptions =
         |key| format!("{}.all(e, {})", words(key), matches("e", "^([*]|[A-Za-z0-9-]+)$"));
     let mut all = vec![
@@ -349,13 +350,19 @@ fn private_links(policy: &Policy) -> Vec<Validation> {
         Validation::new(&INVALID_PRIVATE_LINK_NAME, link(matches(&text("azure-pls-name"), NAME))),
         Validation::new(
             &INVALID_PRIVATE_LINK_COUNT,
-            link(format!("{} && int({count}) >= size({addresses})", is_whole(&count, 1, 8))),
+            link(format!(
+                "{} && int({count}) >= size(variables.linkAddresses)",
+                is_whole(&count, 1, MOST_LINK_ADDRESSES)
+            )),
         ),
         Validation::new(
             &INVALID_PRIVATE_LINK_ADDRESS,
+            // More than these the count refuses: they need not be compared with one another.
             link(format!(
-                "{addresses}.all(e, isIP(e) && ip(e).family() == 4 && size({addresses}.filter(f, \
-                 f == e)) == 1)"
+                "variables.linkAddresses.all(e, isIP(e) && ip(e).family() == 4) && \
+                 (size(variables.linkAddresses) > {MOST_LINK_ADDRESSES} || \
+                 variables.linkAddresses.all(e, size(variables.linkAddresses.filter(f, f == e)) \
+                 == 1))"
             )),
         ),
         Validation::new(

@@ -126,11 +126,15 @@ fn is_quick(interval: &str, count: &str) -> String {
 /// Whether what is probed for the port `p` is a port.
 fn is_port() -> String {
     let port = of_port("p.port", "health-probe_port");
-    let named = format!(
-        "variables.ports.exists(q, has(q.name) && q.name.lowerAscii() == {port}.lowerAscii() && \
-         has(q.nodePort) && q.nodePort > 0)"
-    );
+    let named = format!("{port}.lowerAscii() in variables.portNames");
     format!("{port} == '' || {} || {named}", is_whole(&port, 1, 65535))
+}
+
+/// The names that a probe may have in place of a number, in lower case: those of ports with a node
+/// port. They are listed once, not looked for among the ports for each probe.
+pub fn port_names() -> &'static str {
+    "variables.ports.filter(q, has(q.name) && has(q.nodePort) && q.nodePort > 0).map(q, \
+     q.name.lowerAscii())"
 }
 
 /// Whether the probe of the port `p` has a path where it needs one.

@@ -1,5 +1,7 @@
 //! The admission policy refuses what reading refuses, and nothing else.
 
+mod cost;
+
 use super::{Action, policies};
 use cel_interpreter::extractors::This;
 use cel_interpreter::objects::{Key, Map};
@@ -30,8 +32,16 @@ fn service(annotations: &[(&str, &str)]) -> Service {
 /// What Kubernetes adds to the language, as far as it is used.
 fn language() -> Context<'static> {
     let mut context = Context::default();
-    context.add_function("trim", |This(s): This<Arc<String>>| s.trim().to_owned());
-    context.add_function("lowerAscii", |This(s): This<Arc<String>>| s.to_ascii_lowercase());
+    context.add_function("trim", |This(s): This<Arc<String>>| cost::spent(s.trim().to_owned()));
+    context.add_function("lowerAscii", |This(s): This<Arc<String>>| {
+        cost::spent(s.to_ascii_lowercase())
+    });
+    context.add_function("indexOf", |This(l): This<Arc<Vec<Value>>>, v: Value| {
+        cost::spent(place(l.iter().position(|one| *one == v)))
+    });
+    context.add_function("lastIndexOf", |This(l): This<Arc<Vec<Value>>>, v: Value| {
+        cost::spent(place(l.iter().rposition(|one| *one == v)))
+    });
     context.add_function("split", split);
     context.add_function("isIP", |s: Arc<String>| {
         s.parse::<IpAddr>().is_ok_and(|a| a.to_canonical() == a)
@@ -56,6 +66,11 @@ fn language() -> Context<'static> {
     });
     context.add_variable_from_value("string", text("string"));
     context
+}
+
+/// A place in a list; -1 where there is none.
+fn place(at: Option<usize>) -> i64 {
+    at.map_or(-1, |at| i64::try_from(at).expect("a short list"))
 }
 
 fn split(This(whole): This<Arc<String>>, by: Arc<String>) -> Result<Value, ExecutionError> {

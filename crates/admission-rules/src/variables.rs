@@ -1,7 +1,7 @@
 //! Values that the validations of a policy share.
 
-use super::cel::{annotations, is_set, is_true, list_with_empty, text};
-use super::probes;
+use super::cel::{annotations, is_set, is_true, list_with_empty, text, words};
+use super::{container, probes};
 use model::Policy;
 use model::policy::BalancerSku;
 use plan::ask::annotation::Truth;
@@ -25,8 +25,9 @@ pub fn all(policy: &Policy) -> Vec<(&'static str, String)> {
                 .to_owned(),
         ),
     ];
-    if policy.sku != BalancerSku::Service {
-        all.extend(of_nodes(policy));
+    match policy.sku {
+        BalancerSku::Service => all.push(("targets", container::targets())),
+        BalancerSku::Basic | BalancerSku::Standard => all.extend(of_nodes(policy)),
     }
     all
 }
@@ -59,6 +60,8 @@ fn of_nodes(policy: &Policy) -> Vec<(&'static str, String)> {
         ("name6", of_family6("azure-pip-name")),
         ("prefix4", of_family4("azure-pip-prefix-id")),
         ("prefix6", of_family6("azure-pip-prefix-id")),
+        ("linkAddresses", words("azure-pls-ip-configuration-ip-address")),
+        ("portNames", probes::port_names().to_owned()),
         ("local", local().to_owned()),
         ("healthCheck", health_check(policy)),
         ("probed", probes::probed(policy)),
