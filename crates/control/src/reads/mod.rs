@@ -34,3 +34,10 @@ pub(crate) struct Reads {
     pub interner: Interner,
     pub left: Left,
 }
+
+impl Reads {
+    /// When the oldest read under way was asked for.
+    pub fn asked_ms(&self) -> Option<u64> {
+        self.store.values().filter_map(Read::asked_ms).min()
+    }
+}

@@ -258,6 +258,11 @@ impl Read {
         self.under_way.is_some()
     }
 
+    /// When what is under way was asked for.
+    pub fn asked_ms(&self) -> Option<u64> {
+        self.under_way.as_ref().map(|under_way| under_way.sent_ms)
+    }
+
     /// Whether it is under way or about to be read.
     pub fn is_awaited(&self) -> bool {
         self.is_active() || self.stale != Staleness::Fresh

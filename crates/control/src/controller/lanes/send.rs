@@ -8,6 +8,7 @@ use crate::controller::Controller;
 use crate::effect::{Effect, NoticeKind};
 use crate::lanes::lane::{Lane, Outcome, Pending, Stage, Work};
 use crate::observers::tally::ResourceKind;
+use crate::reads::LIST_LAG_MS;
 use crate::request::{self, method};
 use crate::trouble::Failure;
 use arm::Request;
@@ -57,8 +58,9 @@ impl Controller {
         self.planning.plan.changes = changes;
     }
 
-    /// Forgets what lanes knew that belongs to no change any more.
-    fn clear_lanes(&mut self, changes: &[Arc<Change>], now_ms: u64) {
+    /// Forgets what lanes knew that belongs to no change any more. When a write ended is known for
+    /// as long as a list is read that may show the resource as it was before.
+    pub(crate) fn clear_lanes(&mut self, changes: &[Arc<Change>], now_ms: u64) {
         let planned = |id: &ResourceId| change_of(changes, id);
         // Until all has been read, what failed or was not kept may only not be planned again yet.
         let read = self.planning.report.needs.is_empty();
@@ -76,10 +78,15 @@ impl Controller {
                 lane.gathering_since_ms = None;
             }
         }
+        let (interval_ms, asked_ms) = (self.options.check_interval_ms, self.reads.asked_ms());
+        let is_recent = |ended_ms: u64| {
+            let overtakes = asked_ms.is_some_and(|asked| asked <= ended_ms + LIST_LAG_MS);
+            overtakes || ended_ms + interval_ms > now_ms
+        };
         self.lanes.all.retain(|id, lane| {
             lane.work.is_some()
                 || lane.retry.is_put_off()
-                || lane.ended_ms.is_some_and(|at| at + self.options.check_interval_ms > now_ms)
+                || lane.ended_ms.is_some_and(is_recent)
                 || planned(id).is_some()
         });
     }

@@ -84,3 +84,34 @@ impl Controller {
         self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::lanes::lane::Lane;
+    use fixture::policy;
+
+    /// A list of many pages takes minutes, and so does one that comes while the process stands
+    /// still.
+    #[test]
+    fn the_end_of_a_write_is_known_while_a_list_from_before_it_is_read() {
+        let knows = |asked_ms: Option<u64>| {
+            let mut controller = Controller::new(policy(), Options::default());
+            let id = policy().balancer_id("kubernetes");
+            let lane = Lane { ended_ms: Some(5_000), ..Lane::default() };
+            controller.lanes.all.insert(id.clone(), lane);
+            if let Some(asked_ms) = asked_ms {
+                let request = observe::need::request(&Need::Balancers, &policy(), "correlation");
+                let read = controller.reads.store.entry(Need::Balancers).or_default();
+                read.begin(&request, asked_ms);
+            }
+            controller.clear_lanes(&[], 600_000);
+            controller.lanes.all.contains_key(&id)
+        };
+        assert!(knows(Some(4_000)));
+        assert!(knows(Some(5_000 + LIST_LAG_MS)), "it may lack what was just made");
+        assert!(!knows(Some(5_001 + LIST_LAG_MS)));
+        assert!(!knows(None));
+    }
+}
