@@ -314,7 +314,7 @@ impl Stage {
 
     fn answer_azure(&mut self, sent: &Sent, call: CallId, answer: Answer, id: u64, delay: u64) {
         let back = self.weather.jitter_ms(self.pace.azure_ms);
-        let at = self.now_ms + back + delay;
+        let at = self.now_ms + back + delay.max(self.late_ms(sent, call));
         self.note_answer(sent, call, &answer);
         let happening =
             Happening::AzureAnswers(sent.process, sent.epoch, call, Box::new(answer), id);

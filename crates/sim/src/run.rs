@@ -2,6 +2,7 @@
 
 mod guests;
 mod keys;
+mod lists;
 mod locks;
 mod pauses;
 mod spelling;
@@ -254,6 +255,7 @@ impl Play {
         self.be_shared();
         self.be_filled();
         self.be_respelled();
+        self.be_overtaken();
         if self.stage.scene.with.contains(&Fault::Hostile) {
             self.be_attacked();
         }

@@ -50,6 +50,8 @@ pub struct Stage {
     pub weather: Weather,
     /// How long things take.
     pub pace: Pace,
+    /// How long Azure takes for a list beside that, in milliseconds.
+    pub(crate) list_ms: u64,
     /// What is counted.
     pub tally: Tally,
     /// What is told.
@@ -110,6 +112,7 @@ impl Stage {
             poison: None,
             weather,
             pace,
+            list_ms: 0,
             tally: Tally::default(),
             trace: Trace::default(),
             truth: Truth::default(),

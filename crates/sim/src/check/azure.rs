@@ -73,6 +73,7 @@ impl Stage {
         self.tally.azure_writes += 1;
         self.ledger.writes += 1;
         self.check_term(&write);
+        self.note_replaced(&write, request);
         if request.method == Method::Post {
             self.check_tables(&write);
             return;

@@ -238,6 +238,7 @@ impl Stage {
             self.check_pause(&path);
             self.check_grounds(sent, &path);
             self.check_condition(sent, request, &path);
+            self.check_etag(sent, request, &path);
             self.check_repeats(sent, request, &target);
             self.check_deleted(sent, request.method, &target);
         }
@@ -329,6 +330,14 @@ impl Stage {
         }
     }
 
+    /// How much later than usual the answer to a call comes: lists may take long, and so may reads
+    /// of one resource that follow no write.
+    pub(crate) fn late_ms(&self, sent: &Sent, id: CallId) -> u64 {
+        let call = self.ledger.budget.calls.get(&(sent.process, sent.epoch, id));
+        let lists = call.is_some_and(|call| call.purpose == Purpose::Read);
+        if lists { self.list_ms } else { 0 }
+    }
+
     /// An answer of Azure's that is on its way.
     pub(crate) fn note_answer(&mut self, sent: &Sent, id: CallId, answer: &Answer) {
         let budget = &mut self.ledger.budget;
@@ -357,8 +366,8 @@ impl Stage {
 
     /// An answer of the API server's that is on its way. An object that is gone needs nothing more.
     pub(crate) fn note_api_answer(&mut self, sent: &Sent, id: CallId, answer: &KubernetesAnswer) {
-        let budget = &mut self.ledger.budget;
         let key = (sent.process, sent.epoch, id);
+        let budget = &mut self.ledger.budget;
         let Some(call) = budget.calls.remove(&key) else { return };
         let (end, wait_ms) = match answer {
             KubernetesAnswer::Reply { status: 200..300 | 404, .. } => (End::Done, 0),
@@ -389,6 +398,9 @@ impl Stage {
         }
         let write = (number, epoch, call.correlation.clone());
         let ends = heard.end == End::Done && !heard.undone && !budget.refused.contains(&write);
+        if ends {
+            self.ledger.etags.learn(&write);
+        }
         // A look at the resource may show that it is there.
         let looks = call.purpose == Purpose::Follow && call.path == call.target;
         if ends

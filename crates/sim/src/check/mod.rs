@@ -9,6 +9,7 @@ pub mod cost;
 pub mod differential;
 pub mod drain;
 pub mod ends;
+mod etags;
 mod events;
 pub mod fair;
 pub mod form;
@@ -102,6 +103,8 @@ pub struct Ledger {
     pub(crate) freed: openings::Freed,
     /// What each process has read since it leads.
     pub(crate) grounds: grounds::Grounds,
+    /// ETags that writes have replaced.
+    pub(crate) etags: etags::Etags,
     /// What answers ask of callers.
     pub(crate) budget: budget::Budget,
     /// What has to be called again.
