@@ -169,7 +169,10 @@ impl Company {
                 ("set the DNS label", annotation("azure-dns-label-name", value))
             }
             9 => {
-                let value = some(random, json!("team=red,owner=us,cost=9"));
+                // With the next value a key stays, another one goes, and one comes.
+                let all = ["team=red,owner=us,cost=9", "team=blue,stage=two", "team=red"];
+                let tags = *random.fork("tags").pick(&all);
+                let value = some(random, json!(tags));
                 ("tag the public IP", annotation("azure-pip-tags", value))
             }
             // Not drawn with pools of NICs: docs/dev/simulation.md.

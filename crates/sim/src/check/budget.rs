@@ -239,6 +239,7 @@ impl Stage {
             self.check_grounds(sent, &path);
             self.check_condition(sent, request, &path);
             self.check_etag(sent, request, &path);
+            self.check_noted(sent, request, &path);
             self.check_repeats(sent, request, &target);
             self.check_deleted(sent, request.method, &target);
         }
@@ -367,6 +368,7 @@ impl Stage {
     /// An answer of the API server's that is on its way. An object that is gone needs nothing more.
     pub(crate) fn note_api_answer(&mut self, sent: &Sent, id: CallId, answer: &KubernetesAnswer) {
         let key = (sent.process, sent.epoch, id);
+        self.ledger.noted.note(key, answer);
         let budget = &mut self.ledger.budget;
         let Some(call) = budget.calls.remove(&key) else { return };
         let (end, wait_ms) = match answer {
@@ -383,6 +385,7 @@ impl Stage {
     pub(crate) fn learn_answer(&mut self, number: usize, id: CallId) {
         let epoch = self.processes[number].epoch;
         let now_ms = self.now_ms;
+        self.ledger.noted.learn((number, epoch, id));
         let budget = &mut self.ledger.budget;
         let Some((call, heard)) = budget.coming.remove(&(number, epoch, id)) else { return };
         if heard.end == End::Done {

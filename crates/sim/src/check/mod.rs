@@ -20,6 +20,7 @@ mod joining;
 mod latency;
 mod looks;
 mod moves;
+mod noted;
 mod numbers;
 mod openings;
 mod order;
@@ -105,6 +106,8 @@ pub struct Ledger {
     pub(crate) grounds: grounds::Grounds,
     /// ETags that writes have replaced.
     pub(crate) etags: etags::Etags,
+    /// What processes have been shown of the ledger.
+    pub(crate) noted: noted::Noted,
     /// What answers ask of callers.
     pub(crate) budget: budget::Budget,
     /// What has to be called again.
