@@ -5,6 +5,7 @@ mod keys;
 mod lists;
 mod locks;
 mod pauses;
+mod reports;
 mod spelling;
 mod variety;
 
@@ -256,6 +257,7 @@ impl Play {
         self.be_filled();
         self.be_respelled();
         self.be_overtaken();
+        self.be_reported();
         if self.stage.scene.with.contains(&Fault::Hostile) {
             self.be_attacked();
         }
