@@ -86,10 +86,10 @@ impl Stage {
 
     /// Every process ends in order and starts again with this cloud config.
     pub fn reconfigure(&mut self, config: Config) {
-        if course(&config) != course(&self.config) {
-            self.begin_moves();
+        let before = std::mem::replace(&mut self.config, config);
+        if course(&before) != course(&self.config) {
+            self.begin_moves(&before);
         }
-        self.config = config;
         for number in 0..self.processes.len() {
             self.resign(number);
             self.kill(number, "restarted with another cloud config");

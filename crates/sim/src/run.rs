@@ -7,6 +7,7 @@ mod locks;
 mod pauses;
 mod reports;
 mod spelling;
+mod turns;
 mod variety;
 
 pub use keys::SET_LATER;
@@ -251,6 +252,7 @@ impl Play {
     /// Everything, to the last deletion. The end's form where nothing broke.
     fn whole(&mut self) -> Option<Form> {
         let form = self.storm_and_heal()?;
+        self.be_turned();
         self.vary();
         self.be_paused();
         self.be_shared();

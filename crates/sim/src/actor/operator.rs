@@ -3,13 +3,14 @@
 use super::neighbour::edit;
 use super::values::key;
 use super::vandal::delete;
-use super::{Company, user};
+use super::{Company, merge, user};
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
 use crate::scene::{self, Layout};
 use crate::stage::Stage;
 use crate::tally::count;
+use model::kubernetes::Backends;
 use serde_json::{Value, json};
 
 fn is_ours(part: &Value) -> bool {
@@ -161,11 +162,35 @@ impl Company {
         stage.ledger.settled.clear();
     }
 
+    /// The cloud config has these changes from now on.
+    pub(crate) fn reconfigure(&mut self, changes: Value, stage: &mut Stage) {
+        self.changes = changes;
+        stage.reconfigure(self.scene.config(&self.changes));
+    }
+
+    /// Services move to load balancers of this kind, and tell the addresses of both for so long.
+    /// What else the cloud config says is as usual.
+    pub(crate) fn send_to(
+        &mut self,
+        backends: Backends,
+        keep_both: &str,
+        usual: &Value,
+        stage: &mut Stage,
+    ) {
+        let mut changes = usual.clone();
+        let way = match backends {
+            Backends::Nodes => scene::over_nodes(),
+            Backends::Pods => scene::migration(),
+        };
+        merge(&mut changes, &way);
+        changes["layoutMigration"]["keepBoth"] = json!(keep_both);
+        self.reconfigure(changes, stage);
+    }
+
     /// Services move back to the load balancers of the scene.
     pub(super) fn come_home(&mut self, stage: &mut Stage) {
         if self.moved {
-            self.changes = scene::migration();
-            stage.reconfigure(self.scene.config(&self.changes));
+            self.reconfigure(scene::migration(), stage);
         }
     }
 

@@ -3,14 +3,15 @@
 //! Service at its former address stays until the status has told only others for `drainSeconds`,
 //! and who is not to move stays.
 
-use super::form::{parts, told};
-use super::tenants::BALANCERS;
+use super::form::{conditions, parts, text, told};
+use super::tenants::{BALANCERS, is_refused};
+use crate::config::Config;
 use crate::fault::Fault;
 use crate::scene;
 use crate::stage::Stage;
 use crate::tally::count;
 use kube_emulator::ObjectRef;
-use model::kubernetes::Backends;
+use model::kubernetes::{Backends, MIGRATION_CONDITION};
 use model::policy::{KeepBoth, Migration};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,31 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Times of conditions are whole seconds, and are those of the sending: what counts from one may
 /// end that much earlier.
 const SECOND_MS: u64 = 1_000;
+
+const IPS: &str = "Microsoft.Network/publicIPAddresses";
+
+/// What a Service's load balancer leads to in the end, as a cloud config says.
+fn home(config: &Config, service: &str) -> Backends {
+    let course = &config.written["layoutMigration"];
+    let [services, namespaces] = ["services", "namespaces"].map(|key| course[key].as_array());
+    let namespace = service.split_once('/').unwrap_or_default().0;
+    let has = |list: Option<&Vec<Value>>, value: &str| {
+        list.is_some_and(|list| list.contains(&json!(value)))
+    };
+    let all = services.is_none() && namespaces.is_none();
+    let target = config.backends();
+    if all || has(services, service) || has(namespaces, namespace) {
+        target
+    } else {
+        target.other()
+    }
+}
+
+/// What the condition of a Service says of its move: where to.
+fn direction(service: &Value) -> Option<&str> {
+    let told = conditions(service).find(|condition| condition["type"] == MIGRATION_CONDITION);
+    told?["reason"].as_str()
+}
 
 /// What is remembered of Services that move.
 #[derive(Clone, Debug, Default)]
@@ -44,10 +70,60 @@ impl Stage {
     /// on the way. A config that is set back turns them around, to the address that they had
     /// (docs/migrations.md): container load balancers take public IPs of a SKU of their own, so
     /// that no address can stay on the way there or back.
-    pub(crate) fn begin_moves(&mut self) {
+    pub(crate) fn begin_moves(&mut self, before: &Config) {
         self.ledger.settled.clear();
         self.ledger.given_up.clear();
-        self.ledger.moves.together.clear();
+        let services = self.kubernetes.list("services", None);
+        let turned = services.iter().filter_map(|service| self.turned(before, service));
+        self.ledger.moves.together = turned.collect();
+    }
+
+    /// A Service that the config turns around while it tells the addresses of both: how long it
+    /// keeps both counts from then on, for it goes another way. One whose condition does not tell
+    /// of the way before has not been turned: no process knew of that way, or it was over.
+    fn turned(&self, before: &Config, service: &Value) -> Option<(String, Together)> {
+        self.config.migration.as_ref()?;
+        let uid = text(&service["metadata"]["uid"]).to_owned();
+        let known = self.truth.services.get(&uid).filter(|known| known.wants)?;
+        let home = home(&self.config, &known.name);
+        let turns = self::home(before, &known.name) != home;
+        let former = self.told_of(service, home.other());
+        let both = !former.is_empty() && !self.told_of(service, home).is_empty();
+        let goes = turns && both && direction(service) == Some(home.other().reason());
+        let (since_ms, edited_at) = (self.now_ms, known.edited_at);
+        goes.then(|| (uid, Together { since_ms, edited_at, former }))
+    }
+
+    /// Addresses that a Service tells of one kind of load balancers. The public IPs of container
+    /// load balancers have a SKU of their own.
+    fn told_of(&self, service: &Value, backends: Backends) -> BTreeSet<String> {
+        let ips = self.azure.resources_of(IPS);
+        let of_pods = |address: &str| {
+            let mut ips = ips.iter().filter(|ip| ip["sku"]["name"] == "StandardV2");
+            ips.any(|ip| ip["properties"]["ipAddress"] == address)
+        };
+        let known = self.truth.services.get(text(&service["metadata"]["uid"]));
+        let own = |ip: &&str| !known.is_some_and(|known| known.additional.contains(*ip));
+        let all = told(service).filter(own);
+        all.filter(|ip| of_pods(*ip) == (backends == Backends::Pods)).map(str::to_owned).collect()
+    }
+
+    /// L4: a Service that goes to container load balancers and tells the addresses of both, and
+    /// whose condition does not say so. One that is refused stays where it is. On the way to nodes
+    /// a Service waits for one that takes its traffic, and until then its condition stays as it
+    /// was (docs/migrations.md).
+    pub(crate) fn misdirected(&self) -> Option<String> {
+        let services = self.kubernetes.list("services", None);
+        services.iter().find_map(|service| {
+            let known = self.truth.services.get(text(&service["metadata"]["uid"]))?;
+            let (name, to) = (&known.name, Backends::Pods);
+            let goes = known.wants && !is_refused(service) && home(&self.config, name) == to;
+            let tells = |backends| !self.told_of(service, backends).is_empty();
+            let both = goes && tells(to) && tells(to.other());
+            let says = direction(service).unwrap_or("nothing");
+            let wrong = both && says != to.reason();
+            wrong.then(|| format!("{name} goes {}, and its condition says {says}", to.reason()))
+        })
     }
 
     /// Whether load balancers stand that Services are to leave. What belongs to a Service without
@@ -118,17 +194,10 @@ impl Stage {
     /// Whether the config lets only others move to load balancers over nodes, and this one tells
     /// nothing but its container load balancer's address, which this one is not.
     fn stays(&self, uid: &str, name: &str, (ip, was): (&str, &BTreeSet<&str>)) -> bool {
-        let course = &self.config.written["layoutMigration"];
-        let [services, namespaces] = ["services", "namespaces"].map(|key| course[key].as_array());
-        let namespace = name.split_once('/').unwrap_or_default().0;
-        let has = |list: Option<&Vec<Value>>, value: &str| {
-            list.is_some_and(|list| list.contains(&json!(value)))
-        };
-        let chosen = has(services, name) || has(namespaces, namespace);
-        let some = services.is_some() || namespaces.is_some();
+        let left_out = home(&self.config, name) != self.config.backends();
         let own = self.container_address(&uid.to_lowercase());
         let there = own.is_some_and(|own| own != ip && was.iter().all(|was| *was == own));
-        some && !chosen && there && self.config.backends() == Backends::Nodes
+        left_out && there && self.config.backends() == Backends::Nodes
     }
 
     /// Whether no status tells this address of a Service that moves, so that what leads there may
@@ -160,5 +229,46 @@ impl Stage {
     /// Whether a condition's time, which one process writes, is the same time for another.
     fn clocks_agree(&self) -> bool {
         !self.scene.with.contains(&Fault::WrongClock)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actor::merge;
+    use crate::scene::{Layout, Scene, over_nodes};
+
+    fn config(chosen: &Value) -> Config {
+        let mut changes = over_nodes();
+        merge(&mut changes["layoutMigration"], chosen);
+        Scene::plain(Layout::Containers, 3, 7).config(&changes)
+    }
+
+    #[test]
+    fn a_service_goes_where_the_config_has_it() {
+        let names = ["default/web-0", "default/web-1", "team/web-2"];
+        let homes = |chosen: Value| names.map(|name| home(&config(&chosen), name));
+        let (nodes, pods) = (Backends::Nodes, Backends::Pods);
+        assert_eq!(homes(json!({})), [nodes, nodes, nodes]);
+        assert_eq!(homes(json!({"services": ["default/web-0"]})), [nodes, pods, pods]);
+        assert_eq!(homes(json!({"namespaces": ["team"]})), [pods, pods, nodes]);
+    }
+
+    #[test]
+    fn who_has_both_addresses_when_the_config_turns_has_them_anew() {
+        let mut stage = Stage::plain(Layout::Containers, 1_500);
+        stage.create(crate::scene::objects::service("default", 0));
+        assert!(stage.settle(3_600_000));
+        let mut changes = over_nodes();
+        changes["layoutMigration"]["keepBoth"] = json!("10m");
+        stage.reconfigure(stage.scene.config(&changes));
+        stage.advance(stage.now_ms + 300_000);
+        assert_eq!(stage.misdirected(), None);
+        stage.reconfigure(stage.scene.config(&scene::migration()));
+        let together: Vec<&Together> = stage.ledger.moves.together.values().collect();
+        assert!(matches!(together[..], [both] if both.since_ms == stage.now_ms));
+        assert!(stage.misdirected().is_some(), "no process has read the config yet");
+        stage.advance(stage.now_ms + 120_000);
+        assert_eq!((stage.misdirected(), stage.breach), (None, None));
     }
 }
