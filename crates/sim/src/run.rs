@@ -5,7 +5,6 @@ mod keys;
 mod lists;
 mod locks;
 mod pauses;
-mod reports;
 mod spelling;
 mod turns;
 mod variety;
@@ -259,7 +258,6 @@ impl Play {
         self.be_filled();
         self.be_respelled();
         self.be_overtaken();
-        self.be_reported();
         if self.stage.scene.with.contains(&Fault::Hostile) {
             self.be_attacked();
         }

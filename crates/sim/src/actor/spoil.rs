@@ -83,16 +83,6 @@ fn change(inside: &mut Value, values: fn(&str) -> Vec<Value>, random: &mut Rando
     }
 }
 
-/// Where one part of ours of a collection stands.
-fn place(items: &[Value], random: &mut Random) -> Option<usize> {
-    let ours = |part: &Value| {
-        let name = part["name"].as_str().unwrap_or("");
-        !is_theirs(name) && name != OTHER_CLUSTERS
-    };
-    let all: Vec<usize> = (0..items.len()).filter(|at| ours(&items[*at])).collect();
-    random.choose(&all).copied()
-}
-
 /// One part of ours of a collection, to be changed.
 fn one<'v>(
     resource: &'v mut Value,
@@ -100,7 +90,12 @@ fn one<'v>(
     random: &mut Random,
 ) -> Option<&'v mut Value> {
     let items = resource["properties"][collection].as_array_mut()?;
-    let at = place(items, random)?;
+    let ours = |part: &Value| {
+        let name = part["name"].as_str().unwrap_or("");
+        !is_theirs(name) && name != OTHER_CLUSTERS
+    };
+    let all: Vec<usize> = (0..items.len()).filter(|at| ours(&items[*at])).collect();
+    let at = *random.choose(&all)?;
     items.get_mut(at).map(|part| &mut part["properties"])
 }
 
@@ -139,44 +134,7 @@ fn leave_pools(profile: &mut Value) {
     }
 }
 
-/// One part of ours of a collection goes.
-fn take_one(resource: &mut Value, collection: &str, random: &mut Random) {
-    let Some(items) = resource["properties"][collection].as_array_mut() else { return };
-    if let Some(at) = place(items, random) {
-        items.remove(at);
-    }
-}
-
 impl Company {
-    /// A rule or a probe of each load balancer, and a security rule, are changed or taken away by
-    /// hand.
-    pub(crate) fn change_ours(random: &mut Random, stage: &mut Stage) {
-        for id in ours(stage, BALANCERS) {
-            neighbour::edit(stage, &id, |balancer| match random.below(3) {
-                0 => take_one(balancer, "loadBalancingRules", random),
-                1 => {
-                    if let Some(probe) = one(balancer, "probes", random) {
-                        probe["intervalInSeconds"] = json!(7);
-                    }
-                }
-                _ => {
-                    if let Some(rule) = one(balancer, "loadBalancingRules", random) {
-                        rule["idleTimeoutInMinutes"] = json!(9);
-                    }
-                }
-            });
-        }
-        let group = stage.scene.security_group();
-        neighbour::edit(stage, &group, |group| match random.below(2) {
-            0 => take_one(group, "securityRules", random),
-            _ => {
-                if let Some(rule) = one(group, "securityRules", random) {
-                    change(rule, of_security_rule, random);
-                }
-            }
-        });
-    }
-
     /// Single properties of what is ours are changed by hand.
     pub(crate) fn spoil(random: &mut Random, stage: &mut Stage) {
         for id in ours(stage, BALANCERS) {

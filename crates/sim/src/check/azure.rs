@@ -79,7 +79,6 @@ impl Stage {
             return;
         }
         self.check_foreign(&write);
-        self.check_left(&write);
         self.check_members(&write);
         self.check_apart(&write);
         self.check_order(&write);

@@ -18,7 +18,6 @@ pub mod grounds;
 pub mod hands;
 mod joining;
 mod latency;
-mod left;
 mod looks;
 mod moves;
 mod noted;
@@ -109,8 +108,6 @@ pub struct Ledger {
     pub(crate) etags: etags::Etags,
     /// What processes have been shown of the ledger.
     pub(crate) noted: noted::Noted,
-    /// What another client changed, and what is to stay so.
-    pub(crate) left: left::Left,
     /// What answers ask of callers.
     pub(crate) budget: budget::Budget,
     /// What has to be called again.

@@ -89,7 +89,7 @@ impl Play {
         self.judge_end();
     }
 
-    pub(super) fn set_key(&mut self, key: &str, value: &Value) {
+    fn set_key(&mut self, key: &str, value: &Value) {
         self.stage.ledger.inputs += 1;
         self.company.set_key(key, value, &mut self.stage);
         self.stage.follow();
