@@ -224,7 +224,7 @@ fn of_put(ours: &Resource, before: Option<&Resource>, after: &Resource) -> Vec<t
     for part in keys {
         let (was, is, will) = (ours.get(part), found.get(part), after.get(part));
         let back = match (was, is, will) {
-            (Some(was), None, Some(will)) => agrees(will, was),
+            (Some(was), None, Some(will)) => agrees(&without_priority(will), was),
             _ => was == will,
         };
         if was != is && is != will && back {
@@ -232,6 +232,15 @@ fn of_put(ours: &Resource, before: Option<&Resource>, after: &Resource) -> Vec<t
         }
     }
     pairs
+}
+
+/// A security rule that is made again gets a free priority, whichever it had.
+fn without_priority(wanted: &Value) -> Value {
+    let mut wanted = wanted.clone();
+    if let Some(fields) = wanted.as_object_mut() {
+        fields.remove("priority");
+    }
+    wanted
 }
 
 /// Whether what is wanted anew is what was there: what nobody asks for, Azure chose.
@@ -299,5 +308,31 @@ impl Owners<'_> {
             services.keys().map(|uid| (Base::of_service(uid), uid.clone())).collect()
         });
         by_base.get(&base).cloned().into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_put;
+    use fixture::{security_group, security_rule};
+    use model::azure::SecurityRule;
+    use model::plan::Resource;
+    use std::sync::Arc;
+
+    /// The rule that another client deleted had priority 513; made again it would get 503.
+    #[test]
+    fn a_deleted_security_rule_is_found_whichever_priority_it_would_get() {
+        let group =
+            |rules: Vec<SecurityRule>| Resource::SecurityGroup(Arc::new(security_group(rules)));
+        let rule = |priority| security_rule("k8s-azure-lb_allow_IPv4_x", priority, "20.0.0.1");
+        let (ours, found) = (group(vec![rule(513)]), group(Vec::new()));
+        let wanted = group(vec![rule(503)]);
+        let pairs = of_put(&ours, Some(&found), &wanted);
+        assert_eq!(pairs.len(), 1);
+        let (part, was, is) = &pairs[0];
+        assert!(part.kind == "rule" && was.is_some() && is.is_none(), "{pairs:?}");
+        // For another address it is wanted anew.
+        let other = security_rule("k8s-azure-lb_allow_IPv4_x", 503, "20.0.0.2");
+        assert!(of_put(&ours, Some(&found), &group(vec![other])).is_empty());
     }
 }

@@ -19,7 +19,7 @@ const LIST_MS: u64 = 55_000;
 const EVERY_MS: u64 = 40_000;
 const EDITS: u64 = 10;
 /// The Service that comes and is edited.
-const GUEST: (&str, u64) = ("default", 50);
+const GUEST: (&str, u64) = ("default", 57);
 
 impl Play {
     /// L4 and L5: each edit is written once, and no drift is counted. S5 judges each write.
