@@ -79,6 +79,17 @@ pub(crate) struct Work {
     pub sent_ms: u64,
     /// Addresses that it changes in the Service Gateway's table, or has in a load balancer's pools.
     pub addresses: Arc<BTreeSet<IpAddr>>,
+    /// Services that it is made for and that were set aside when it was sent: what Azure has
+    /// refused of them is not in it.
+    pub held: BTreeSet<ServiceUid>,
+}
+
+impl Work {
+    /// Services that it has all of what they ask for of its resource: its answer tells whether
+    /// Azure takes that.
+    pub fn tried(&self) -> BTreeSet<ServiceUid> {
+        self.change.causes.difference(&self.held).cloned().collect()
+    }
 }
 
 /// How far a write is.

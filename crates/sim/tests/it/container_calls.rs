@@ -112,6 +112,26 @@ fn an_address_that_is_refused_is_tried_less_and_less_often() {
     assert_eq!(table(&lab).len(), 3);
 }
 
+/// Pods of the Service leave all the while, and calls take time: one that was sent while the
+/// Service was set aside, and that ends later, has nothing of what was refused.
+#[test]
+fn a_call_that_outlasts_a_pause_makes_the_next_one_no_shorter() {
+    let mut lab = arrived(1, 40, 3);
+    let refused = refusing(400, "BadRequest", "POST", "/updateAddressLocations");
+    lab.azure.add_fault(refused.on_body(&pod_ip(99)).always());
+    lab.azure_latency_ms = 1_500;
+    lab.azure.clear_calls();
+    for gone in 0..39 {
+        let stay = (gone..40).chain([99]).map(|pod| (pod, pod % 3));
+        set_slice(&mut lab, &web_name(0), 0, ready(&stay.collect::<Vec<_>>()));
+        lab.pass(3_000);
+    }
+    assert!(location_posts(&lab) > 15, "{} calls with addresses", location_posts(&lab));
+    // At once, then after 4, 8, 16 and 32 seconds; the next one comes after another 60.
+    let tried = lab.azure.calls().iter().filter(|call| call.status == 400).count();
+    assert!((3..=6).contains(&tried), "it is tried {tried} times in two minutes");
+}
+
 /// A new process cannot read NAT gateways for a while. A Service that is deleted waits for lists
 /// that show what the process before may have made for it, and for nothing of egress.
 #[test]

@@ -56,7 +56,8 @@ impl Controller {
         let took = now_ms.saturating_sub(work.sent_ms);
         let text = format!("{} done in {took} ms", describe(&work.change));
         let (causes, correlation) = (work.change.causes.clone(), work.correlation.clone());
-        let (sent_ms, table) = (work.sent_ms, tables::is_table(&work.change.action));
+        let tried = work.tried();
+        let sent_ms = Some(work.sent_ms).filter(|_| !tables::is_table(&work.change.action));
         let read = match &work.stage {
             Stage::Operating(operation) if operation.has_read() => Read::Back,
             _ => Read::NotYet,
@@ -76,11 +77,9 @@ impl Controller {
         }
         self.observers.history.end(&correlation, WriteOutcome::Done, now_ms);
         self.say(now_ms, NoticeKind::Answered, &causes, text, Some(correlation));
-        self.acquit(id, &causes);
+        self.acquit(id, &tried);
         // A search on a table has gone on already.
-        if !table {
-            self.pass_search(id, &causes, sent_ms);
-        }
+        sent_ms.into_iter().for_each(|sent_ms| self.pass_search(id, &tried, sent_ms));
     }
 
     /// Stores what a write has come to.
@@ -491,6 +490,7 @@ mod tests {
             pending: Pending::Answer,
             sent_ms: 0,
             addresses: Arc::default(),
+            held: BTreeSet::new(),
         };
         let accepted = Answer::Reply(Box::new(Reply { status: 202, ..Reply::default() }));
         let mut operation = Operation::start(&request);

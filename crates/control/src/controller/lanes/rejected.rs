@@ -24,8 +24,9 @@ impl Controller {
         error: &ArmError,
         now_ms: u64,
     ) -> bool {
-        let tried = |uid: &&ServiceUid| !self.world.holds.contains_key(*uid);
-        let batch = work.change.causes.iter().filter(tried).cloned().collect();
+        let mut batch = work.tried();
+        // A Service that was set aside since, for another resource, is at fault there.
+        batch.retain(|uid| !self.world.holds.contains_key(uid));
         let failed = self.lanes.strikes.iter().filter(|(_, strike)| strike.target == *id);
         let failed = failed.map(|(uid, _)| uid.clone()).collect();
         let search = self.lanes.searches.entry(id.clone()).or_default();
@@ -81,13 +82,11 @@ impl Controller {
         self.world.holds.insert(uid.clone(), hold);
     }
 
-    /// A write went through: Azure takes what it refused of these Services before. What was written
-    /// of other resources says nothing of that, nor what was written while they were set aside:
-    /// addresses of their Pods come and go all the while.
-    pub(crate) fn acquit(&mut self, id: &ResourceId, causes: &BTreeSet<ServiceUid>) {
-        let holds = &self.world.holds;
-        let tried = |uid: &ServiceUid| causes.contains(uid) && !holds.contains_key(uid);
-        self.lanes.strikes.retain(|uid, strike| strike.target != *id || !tried(uid));
+    /// A write went through in which these Services were tried: Azure takes what it refused of them
+    /// before. What was written of other resources says nothing of that, nor what was sent while
+    /// they were set aside ([`Work::tried`]): addresses of their Pods come and go all the while.
+    pub(crate) fn acquit(&mut self, id: &ResourceId, tried: &BTreeSet<ServiceUid>) {
+        self.lanes.strikes.retain(|uid, strike| strike.target != *id || !tried.contains(uid));
     }
 
     /// A Service that is as it asks is not rejected, whatever has made it so. It stays programmed
@@ -117,13 +116,13 @@ impl Controller {
     pub(crate) fn pass_search(
         &mut self,
         id: &ResourceId,
-        causes: &BTreeSet<ServiceUid>,
+        tried: &BTreeSet<ServiceUid>,
         sent_ms: u64,
     ) {
         let is_changed = |uid: &&ServiceUid| self.lanes.is_changed_since(uid, sent_ms);
-        let changed = causes.iter().filter(is_changed).cloned().collect();
+        let changed = tried.iter().filter(is_changed).cloned().collect();
         if let Some(search) = self.lanes.searches.get_mut(id) {
-            search.passed(causes, &changed);
+            search.passed(tried, &changed);
         }
     }
 

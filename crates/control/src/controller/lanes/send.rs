@@ -18,7 +18,7 @@ use model::obstacle::ObstacleKind;
 use model::plan::{Action, Change, Resource, change_of};
 use model::report::Wait;
 use model::world::Fact;
-use model::{Report, ResourceId, World};
+use model::{Report, ResourceId, ServiceUid, World};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -302,6 +302,8 @@ impl Controller {
         };
         self.observers.tally.write_sent(&change.target, change.causes.len(), addresses.len());
         self.observers.latencies.sent(&change, &addresses);
+        let set_aside = |uid: &&ServiceUid| self.world.holds.contains_key(*uid);
+        let held = change.causes.iter().filter(set_aside).cloned().collect();
         let lane = self.lanes.all.entry(change.target.clone()).or_default();
         lane.gathering_since_ms = None;
         lane.retry.resume();
@@ -312,6 +314,7 @@ impl Controller {
             pending: Pending::Answer,
             sent_ms: now_ms,
             addresses,
+            held,
         });
     }
 
@@ -347,6 +350,7 @@ impl Controller {
             pending: Pending::Answer,
             sent_ms: now_ms,
             addresses: Arc::default(),
+            held: BTreeSet::new(),
         });
         self.call_lane(&change.target, request, now_ms);
         true
