@@ -81,8 +81,12 @@ impl Controller {
         let obstacles = self.find_obstacles(now_ms);
         let rejected = obstacles.iter().filter(|o| o.kind == ObstacleKind::Rejected);
         for uid in rejected.flat_map(|o| &o.services) {
+            // A Service waits for none of its Pods' addresses. While one that Azure has refused is
+            // attempted again, the Service is no more as it asks than between two attempts.
+            let refused = self.lanes.strikes.contains_key(uid);
             if let Some(service) = self.planning.report.services.get_mut(uid)
-                && service.state == State::Waiting
+                && (service.state == State::Waiting
+                    || (refused && service.state == State::Programmed))
             {
                 Arc::make_mut(service).state = State::Rejected;
             }
@@ -172,7 +176,7 @@ impl Controller {
             all.push(trouble.obstacle(Subject::Ledger, services, next_ms));
         }
         for (uid, strike) in &self.lanes.strikes {
-            if self.is_unfinished(uid) {
+            if self.is_unfinished(uid) || self.is_asked(&strike.target, uid) {
                 let next_ms = self.world.holds.get(uid).and_then(|hold| hold.until_ms);
                 let about = Subject::Write(strike.target.clone());
                 let services = BTreeSet::from([uid.clone()]);

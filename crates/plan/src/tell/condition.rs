@@ -96,7 +96,9 @@ pub fn note_obstacles<'o>(
         let planned = statuses.get(uid).map(|at| &mut plan.writes[*at].edit);
         match planned {
             Some(Edit::Status { condition, .. })
-                if own.state == State::Programmed || *condition == ConditionEdit::Keep =>
+                if own.state == State::Programmed
+                    || *condition == ConditionEdit::Keep
+                    || says_true(condition) =>
             {
                 *condition = set;
             }
@@ -107,6 +109,12 @@ pub fn note_obstacles<'o>(
     let (condition, moving) = (ConditionEdit::Keep, MoveEdit::Keep);
     let nothing = Edit::Status { ingress: None, condition, moving };
     plan.writes.retain(|write| write.edit != nothing);
+}
+
+/// Whether an edit says that all is well. Planning says so of a Service that waits for nothing,
+/// also while addresses of its Pods that Azure has refused are attempted again.
+fn says_true(edit: &ConditionEdit) -> bool {
+    matches!(edit, ConditionEdit::Set(condition) if condition.truth == Truth::True)
 }
 
 /// Whether something of a Service is still to be done.

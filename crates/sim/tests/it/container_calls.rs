@@ -3,7 +3,7 @@
 
 use crate::support::container::*;
 use crate::support::{create, delete, patch};
-use serde_json::json;
+use serde_json::{Value, json};
 use sim::Laboratory;
 use std::collections::BTreeMap;
 
@@ -130,6 +130,35 @@ fn a_call_that_outlasts_a_pause_makes_the_next_one_no_shorter() {
     // At once, then after 4, 8, 16 and 32 seconds; the next one comes after another 60.
     let tried = lab.azure.calls().iter().filter(|call| call.status == 400).count();
     assert!((3..=6).contains(&tried), "it is tried {tried} times in two minutes");
+}
+
+/// What the condition of a Service says, and since when.
+fn condition(lab: &Laboratory) -> (Value, Value) {
+    let service = service_of(lab, &web_name(0)).expect("it is there");
+    let mut all = service["status"]["conditions"].as_array().into_iter().flatten();
+    let own = all.find(|c| c["type"] == "ballast.dev/Programmed").cloned().unwrap_or_default();
+    (own["status"].clone(), own["lastTransitionTime"].clone())
+}
+
+/// Between two attempts and while one is under way: the Service is not as it asks until Azure takes
+/// the address.
+#[test]
+fn a_service_whose_address_is_refused_is_not_called_programmed_while_it_is_attempted() {
+    let mut lab = arrived(1, 2, 3);
+    let refused = refusing(400, "BadRequest", "POST", "/updateAddressLocations");
+    lab.azure.add_fault(refused.on_body(&pod_ip(9)).always());
+    lab.azure_latency_ms = 300;
+    set_slice(&mut lab, &web_name(0), 0, ready(&[(0, 0), (1, 1), (9, 2)]));
+    lab.pass(3_000);
+    let told = condition(&lab);
+    assert_eq!(told.0, "False");
+    for _ in 0..400 {
+        lab.pass(100);
+        assert_eq!(condition(&lab), told, "at {} ms", lab.now_ms);
+    }
+    lab.azure.clear_faults();
+    rest(&mut lab);
+    assert_eq!(condition(&lab).0, "True");
 }
 
 /// A new process cannot read NAT gateways for a while. A Service that is deleted waits for lists

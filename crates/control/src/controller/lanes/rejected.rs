@@ -105,7 +105,7 @@ impl Controller {
 
     /// Whether something is still to be written to a resource on account of a Service. While it is
     /// being written, for whomever, planning may leave out what comes next.
-    fn is_asked(&self, id: &ResourceId, uid: &ServiceUid) -> bool {
+    pub(crate) fn is_asked(&self, id: &ResourceId, uid: &ServiceUid) -> bool {
         let planned = change_of(&self.planning.plan.changes, id);
         planned.is_some_and(|change| change.causes.contains(uid))
             || self.lanes.all.get(id).is_some_and(|lane| lane.work.is_some())
