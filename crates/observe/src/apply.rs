@@ -190,6 +190,17 @@ pub fn matters(service: &Service) -> bool {
         || service.condition.is_some()
 }
 
+/// Whether [`apply`] ignores a Service: what is held of it is newer, or another Service has its
+/// name by now.
+#[must_use]
+pub fn is_outdated(held: &Kubernetes, listing: &Listing, service: &Service) -> bool {
+    let newer = |uid: &ServiceUid| {
+        let held = held.services.get(uid);
+        held.is_some_and(|held| is_older(&service.revision, &held.revision))
+    };
+    newer(&service.uid) || listing.holder(&service.name).is_some_and(newer)
+}
+
 fn apply_service(held: &mut Kubernetes, listing: &mut Listing, service: Service) -> Applied {
     name_in(&mut listing.services, &service.uid);
     let mut applied = Applied::Unchanged;

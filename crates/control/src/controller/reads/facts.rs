@@ -11,7 +11,7 @@ use model::kubernetes::{
 use model::policy::{Layout, PoolKind};
 use model::world::{Kind, Need};
 use observe::KubernetesFact;
-use observe::apply::{Applied, matters};
+use observe::apply::{Applied, is_outdated, matters};
 use plan::own::borne;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,6 +33,9 @@ impl Controller {
         }
         self.keep_custody(&mut fact);
         match &fact {
+            // A list that comes late, or an event that comes twice, is no edit.
+            KubernetesFact::Service(service)
+                if is_outdated(&self.world.kubernetes, &self.reads.listing, service) => {}
             KubernetesFact::Service(service) => self.notice_service(service, now_ms),
             KubernetesFact::Node(node) if !self.world.kubernetes.nodes.contains_key(&node.name) => {
                 self.notice_node();
@@ -267,6 +270,22 @@ mod tests {
         controller.learn(Fact::Service(Box::new(service)), 5);
         assert!(controller.lanes.is_changed_since(&uid, 4));
         assert!(!controller.lanes.is_changed_since(&uid, 5));
+    }
+
+    #[test]
+    fn what_is_older_than_what_is_held_is_no_edit() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let mut changed = |revision: &str, annotations: &[(&str, &str)], now_ms: u64| {
+            let service = fixture::numbered(1, annotations);
+            let uid = service.uid.clone();
+            let service = Service { revision: revision.into(), ..service };
+            controller.learn(Fact::Service(Box::new(service)), now_ms);
+            controller.lanes.is_changed_since(&uid, 5)
+        };
+        let asks = [("azure-load-balancer-tcp-idle-timeout", "9")];
+        assert!(!changed("6", &[], 5));
+        assert!(!changed("4", &asks, 7), "an event that comes late");
+        assert!(changed("8", &asks, 9));
     }
 
     #[test]
