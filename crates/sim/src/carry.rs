@@ -87,6 +87,7 @@ impl Stage {
         let effects = process.controller.step(events, now_ms);
         let planned = process.controller.counts().plans > plans;
         self.tally.controller_steps += 1;
+        self.check_said(number, &effects);
         if planned {
             self.check_plan(number);
         }

@@ -32,6 +32,7 @@ pub mod weather;
 pub mod wire;
 
 mod carry;
+mod edits;
 mod fact;
 mod refusal;
 

@@ -1,5 +1,6 @@
 //! One process: a controller, what its watches have brought it, and what it believes of the lease.
 
+use crate::edits::Edits;
 use crate::fact;
 pub use crate::fact::Reading;
 use crate::interrupt::Interruption;
@@ -101,6 +102,8 @@ pub struct Process {
     pub streams: BTreeMap<Kind, Stream>,
     /// How it reads what they bring.
     pub reading: Reading,
+    /// What owners have changed of Services, as they tell.
+    pub(crate) edits: Edits,
     interner: Interner,
     policy: Policy,
     classes: BTreeSet<String>,
@@ -169,6 +172,7 @@ impl Process {
             paused: None,
             skew_ms: 0,
             reading,
+            edits: Edits::default(),
             interner: Interner::default(),
             policy,
             classes,
@@ -210,6 +214,9 @@ impl Process {
         let (objects, revision, stale) = listed(store, kind, back, now_ms);
         let (objects, strays): (Vec<_>, Vec<_>) =
             objects.into_iter().partition(|object| kind != Kind::Pods || has_egress_label(object));
+        if kind == Kind::Services {
+            self.edits.keep(&objects);
+        }
         self.inbox.push(Event::Kubernetes(KubernetesFact::ListBegin(kind)));
         for object in objects {
             self.tell(kind, &object, false);
@@ -244,6 +251,9 @@ impl Process {
 
     /// Takes in an object as it was or is.
     pub fn tell(&mut self, kind: Kind, object: &Value, gone: bool) {
+        if kind == Kind::Services {
+            self.edits.note(object, gone);
+        }
         let (policy, classes) = (&self.policy, &self.classes);
         let object = (object, self.reading);
         let fact = fact::read_as(&mut self.interner, policy, classes, kind, object, gone);

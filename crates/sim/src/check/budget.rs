@@ -91,6 +91,17 @@ pub struct Budget {
     deleted: BTreeMap<Key, Option<u64>>,
 }
 
+impl Budget {
+    /// Whether a call about something is not answered yet, or its answer is not taken in.
+    pub(super) fn is_under_way(&self, (number, epoch, about): &Key) -> bool {
+        let of_it = |id: &(usize, u64, CallId), call: &Call| {
+            (id.0, id.1, &call.about) == (*number, *epoch, about)
+        };
+        self.calls.iter().any(|(id, call)| of_it(id, call))
+            || self.coming.iter().any(|(id, (call, _))| of_it(id, call))
+    }
+}
+
 /// A call under way.
 #[derive(Clone, Debug)]
 pub(super) struct Call {

@@ -28,6 +28,7 @@ pub(crate) mod pauses;
 pub mod plans;
 pub mod promised;
 pub mod remains;
+mod said;
 mod seen;
 mod steady;
 pub mod stripped;
@@ -114,6 +115,8 @@ pub struct Ledger {
     pub(crate) waits: waits::Waits,
     /// What Events have told.
     pub(crate) told: events::Told,
+    /// What processes have said of Services.
+    pub(crate) said: said::Said,
     /// What has been read while nothing changed.
     pub(crate) looks: looks::Looks,
     /// What processes have called, and what Azure has answered.

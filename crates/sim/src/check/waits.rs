@@ -65,6 +65,11 @@ enum Verdict {
 }
 
 impl Waits {
+    /// Whether something has to be called again.
+    pub(super) fn is_open(&self, key: &Key) -> bool {
+        self.open.contains_key(key)
+    }
+
     /// One life of a process is told to wait.
     pub(super) fn close(&mut self, life: (usize, u64), until_ms: u64) {
         let closed = self.closed_ms.entry(life).or_insert(0);
