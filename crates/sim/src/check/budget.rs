@@ -1,9 +1,11 @@
 //! S6: Retry-After is honoured, and nothing is retried without measure. What answers ask for counts
 //! as known once the process has taken them in: it may stand still when they arrive.
 
+mod alone;
 mod repeats;
 mod reply;
 
+use self::alone::Alone;
 use self::repeats::Asked;
 use self::reply::heard;
 use super::seen::Seen;
@@ -89,6 +91,8 @@ pub struct Budget {
     /// Resources that were last written by deleting them, by whom, and since when it is known there
     /// that they are gone.
     deleted: BTreeMap<Key, Option<u64>>,
+    /// What was last written of one Service alone, by whom.
+    alone: BTreeMap<Key, Alone>,
 }
 
 impl Budget {
@@ -149,11 +153,13 @@ pub(super) struct Heard {
     stale: bool,
     /// Whether an operation came to nothing: Azure answers that with a 200.
     undone: bool,
+    /// Azure's HTTP status; 0 where Azure has not answered.
+    status: u16,
 }
 
 impl Heard {
     fn of(end: End, wait_ms: u64) -> Self {
-        Self { end, wait_ms, quota: None, poll_ms: 0, stale: false, undone: false }
+        Self { end, wait_ms, quota: None, poll_ms: 0, stale: false, undone: false, status: 0 }
     }
 }
 
@@ -252,6 +258,7 @@ impl Stage {
             self.check_etag(sent, request, &path);
             self.check_noted(sent, request, &path);
             self.check_repeats(sent, request, &target);
+            self.check_alone(sent, request.method, &target);
             self.check_deleted(sent, request.method, &target);
         }
         let about = about(&target);
@@ -458,6 +465,7 @@ impl Stage {
             }
             failures = record.in_a_row;
         }
+        self.learn_alone((number, epoch), &call, &heard);
         if overtaken {
             self.ledger.waits.close((number, epoch), now_ms + heard.wait_ms);
             return;

@@ -36,7 +36,8 @@ pub(super) fn heard(call: &Call, reply: &Reply) -> Heard {
     let status = body.map_or("", |body| body["status"].as_str().unwrap_or(""));
     let undone = matches!(status, "Failed" | "Canceled");
     let poll_ms = reply.retry_after_ms.unwrap_or(UNASKED_MS);
-    Heard { end, wait_ms, quota, poll_ms, stale: reply.status == 412, undone }
+    let (stale, status) = (reply.status == 412, reply.status);
+    Heard { end, wait_ms, quota, poll_ms, stale, undone, status }
 }
 
 /// Whether what was asked for still runs.
