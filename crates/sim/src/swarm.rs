@@ -27,7 +27,10 @@ impl Profile {
             Fault::CrashBefore | Fault::CrashAfter | Fault::CrashIdle | Fault::Pause
         );
         let people = fault >= Fault::HandEdits;
-        let azure = matches!(fault, Fault::LateAddress | Fault::GatewayReply | Fault::Buckets);
+        let azure = matches!(
+            fault,
+            Fault::LateAddress | Fault::GatewayReply | Fault::Buckets | Fault::QuotaStorm
+        );
         match self {
             Self::All | Self::Containers => true,
             Self::Calm => false,
