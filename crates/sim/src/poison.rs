@@ -1,12 +1,15 @@
 //! A Service that Azure refuses, for as long as it does.
 
 use crate::carry::bare_path;
+use crate::check::tables::entries;
 use crate::random::Random;
 use crate::refusal::refusal;
 use crate::scene::{self, Layout};
 use crate::stage::Stage;
 use arm::{Method, Request};
 use azure_emulator::FaultKind;
+use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// What of a Service is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +19,8 @@ enum Refused {
     Address,
     /// Its row in the Service Gateway, with all that is written in the same call.
     Registration,
+    /// Addresses that are new to its row, with all that is written in the same call.
+    Endpoints,
 }
 
 /// A Service that Azure refuses.
@@ -47,7 +52,9 @@ impl Poison {
             (false, false) => Refused::Balancer,
         };
         let codes: &[&'static str] = match part {
-            Refused::Registration => &["InvalidRequestFormat", "InvalidParameter"],
+            Refused::Registration | Refused::Endpoints => {
+                &["InvalidRequestFormat", "InvalidParameter"]
+            }
             Refused::Address => &["PublicIPCountLimitReached", "InvalidRequestFormat"],
             Refused::Balancer => &[
                 "InvalidRequestFormat",
@@ -69,6 +76,13 @@ impl Poison {
             (Refused::Address, Method::Put, "RetryableErrorDueToAnotherOperation");
         let retry_after_s = Some(seconds);
         Self { service, part, method, status: 429, code, retry_after_s, met: false, times: 0 }
+    }
+
+    /// The Service Gateway takes no address more for it.
+    #[must_use]
+    pub fn of_endpoints(service: String) -> Self {
+        let (part, method, code) = (Refused::Endpoints, Method::Post, "InvalidParameter");
+        Self { service, part, method, status: 400, code, retry_after_s: None, met: false, times: 0 }
     }
 
     /// A management lock keeps its public IP from being deleted.
@@ -96,6 +110,7 @@ impl Stage {
                 Refused::Address
             }
             Method::Post if path.ends_with("/updateServices") => Refused::Registration,
+            Method::Post if path.ends_with("/updateAddressLocations") => Refused::Endpoints,
             _ => return None,
         };
         if part != poison.part {
@@ -108,6 +123,10 @@ impl Stage {
         if deletes {
             return has(&path.to_lowercase()).then(|| poison.refusal());
         }
+        if part == Refused::Endpoints {
+            let tables = self.azure.gateway(&scene::gateway()).unwrap_or_default();
+            return adds(&request.body.as_ref()?.tree(), &tables, uid).then(|| poison.refusal());
+        }
         let body = request.body.as_ref()?.text().to_lowercase();
         let standing = match part {
             Refused::Balancer | Refused::Address => {
@@ -116,6 +135,7 @@ impl Stage {
             Refused::Registration => {
                 self.azure.gateway(&scene::gateway()).map(|t| t["services"].to_string())
             }
+            Refused::Endpoints => None,
         };
         let there = standing.is_some_and(|standing| has(&standing.to_lowercase()));
         let asked = if part == Refused::Address { false } else { has(&body) };
@@ -128,4 +148,22 @@ impl Stage {
         let Some(poison) = &self.poison else { return false };
         poison.met && self.truth.services.values().any(|s| s.name == poison.service && s.wants)
     }
+}
+
+/// Whether an update of the table of addresses gives a gateway service one that it does not have.
+fn adds(update: &Value, tables: &Value, name: &str) -> bool {
+    let name = name.to_lowercase();
+    let standing = entries(tables);
+    let had: BTreeSet<&str> = standing
+        .iter()
+        .filter(|(_, _, of)| *of == name)
+        .map(|(_, address, _)| address.as_str())
+        .collect();
+    let locations = update["addressLocations"].as_array().into_iter().flatten();
+    let mut rows = locations.flat_map(|at| at["addresses"].as_array().into_iter().flatten());
+    rows.any(|row| {
+        let mut names = row["services"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let address = row["address"].as_str().unwrap_or("");
+        names.any(|of| of.eq_ignore_ascii_case(&name)) && !had.contains(address)
+    })
 }

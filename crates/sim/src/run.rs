@@ -1,5 +1,6 @@
 //! One seed from its draw to its end.
 
+mod crowd;
 mod guests;
 mod keys;
 mod lists;
@@ -265,6 +266,7 @@ impl Play {
         self.receive();
         self.be_locked();
         self.be_kept();
+        self.be_crowded();
         self.leave();
         self.stage.check_books();
         self.stage.breach.is_none().then_some(form)

@@ -4,6 +4,7 @@
 
 pub(crate) mod between;
 pub mod class;
+pub(crate) mod crowd;
 pub mod doubts;
 pub mod families;
 pub mod gate;
