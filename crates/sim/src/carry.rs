@@ -238,7 +238,7 @@ impl Stage {
     /// A request reaches Azure.
     pub(crate) fn azure_arrives(&mut self, sent: Sent, call: CallId, request: Request, id: u64) {
         let lost = self.weather.lose(id);
-        let drawn = self.weather.azure(&request, id, (self.now_ms, self.busy));
+        let drawn = self.weather.azure(&request, id);
         let ambiguous =
             || Answer::Fault(TransportFault::Ambiguous("the answer is lost".to_owned()));
         if lost == Some(Side::Before) {

@@ -99,7 +99,6 @@ named! {
     CloudConfig, "cloud-config",
         "another cluster name and every other key of the cloud config that says what is built";
     Machines, "stand-alone-machines", "nodes on virtual machines of no scale set";
-    QuotaStorm, "quota-storm", "429 for all calls that count against one limit, for seconds";
 }
 
 /// Faults that came when there were seeds to keep. A seed of five draws one of them, and only where
@@ -126,7 +125,6 @@ pub const LATER: &[Fault] = &[
     Fault::OddNodes,
     Fault::CloudConfig,
     Fault::Machines,
-    Fault::QuotaStorm,
 ];
 
 /// Faults that are there all along where they are drawn.

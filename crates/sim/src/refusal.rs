@@ -16,27 +16,6 @@ pub(crate) fn refusal(
     FaultKind::Status { status, code, message, retry_after_s, headers: Vec::new() }
 }
 
-/// A limit is used up for the seconds that [`storm_number`] was given.
-fn storm(number: u64) -> FaultKind {
-    let seconds = number / 6;
-    let code =
-        if number / 3 % 2 == 0 { "SubscriptionRequestsThrottled" } else { "TooManyRequests" };
-    match number % 3 {
-        0 => refusal(429, code, "too many requests", Some(seconds)),
-        1 => refusal(429, code, "too many requests", None),
-        _ => {
-            let text = format!("The operation can be retried in {seconds} seconds.");
-            refusal(429, code, &text, None)
-        }
-    }
-}
-
-/// The number that says which limit of a request is used up (Resource Manager's is the first), for
-/// how many seconds, and in which of three ways Azure says so.
-pub(crate) fn storm_number(which: usize, seconds: u64, how: u64) -> u64 {
-    seconds * 6 + u64::from(which != 0) * 3 + how % 3
-}
-
 /// A fault as the emulator knows it. `number` decides the details.
 pub(crate) fn azure_fault(fault: Fault, request: &Request, number: u64) -> FaultKind {
     let some = |low: u64, high: u64| low + number % (high - low + 1);
@@ -45,7 +24,6 @@ pub(crate) fn azure_fault(fault: Fault, request: &Request, number: u64) -> Fault
             refusal(429, "TooManyRequests", "too many requests", Some(some(1, 90)))
         }
         Fault::QuotaWithoutHeader => refusal(429, "TooManyRequests", "too many requests", None),
-        Fault::QuotaStorm => storm(number),
         Fault::QuotaInBody => {
             let text = format!("The operation can be retried in {} seconds.", some(1, 90));
             refusal(429, "TooManyRequests", &text, None)

@@ -260,7 +260,6 @@ impl Stage {
         }
         self.tally.steps += 1;
         self.check_waits();
-        self.check_bursts();
         match happening {
             Happening::AzureArrives(sent, call, request, number) => {
                 self.azure_arrives(sent, call, *request, number);

@@ -27,10 +27,7 @@ impl Profile {
             Fault::CrashBefore | Fault::CrashAfter | Fault::CrashIdle | Fault::Pause
         );
         let people = fault >= Fault::HandEdits;
-        let azure = matches!(
-            fault,
-            Fault::LateAddress | Fault::GatewayReply | Fault::Buckets | Fault::QuotaStorm
-        );
+        let azure = matches!(fault, Fault::LateAddress | Fault::GatewayReply | Fault::Buckets);
         match self {
             Self::All | Self::Containers => true,
             Self::Calm => false,

@@ -2,7 +2,7 @@
 
 mod spells;
 
-use self::spells::{ApiSpell, Spell, Storm, reads_zones};
+use self::spells::{ApiSpell, Spell, reads_zones};
 use crate::election::Ordeal;
 use crate::fault::Fault;
 use crate::random::Random;
@@ -197,8 +197,6 @@ pub struct Drawn {
     muted: BTreeMap<Fault, u64>,
     spell: Option<Spell>,
     spells: Random,
-    storm: Option<Storm>,
-    storms: Random,
     api_spell: Option<ApiSpell>,
     api_spells: Random,
     rights: Random,
@@ -222,8 +220,6 @@ impl Drawn {
             muted: swarm.muted.clone(),
             spell: None,
             spells: random.fork("spells"),
-            storm: None,
-            storms: random.fork("storms of throttling"),
             api_spell: None,
             api_spells: random.fork("spells of the API server"),
             rights: random.fork("rights"),
@@ -277,50 +273,35 @@ impl Drawn {
         self.lease.below(1_001)
     }
 
-    /// What befalls one Azure call for itself.
-    fn befalls(&mut self, request: &Request) -> Option<(Fault, u64)> {
-        if self.hides_zones(request) {
-            return Some((Fault::Forbidden, 0));
-        }
-        if let Some(again) = self.goes_on(request) {
-            return Some(again);
-        }
-        for (fault, suits) in CALLS {
-            let strength = self.strength(*fault);
-            if strength > 0 && suits.fits(request) && self.azure.permille(strength) {
-                let number = self.azure.draw();
-                self.begin_spell(request, *fault);
-                self.refused_lists += u32::from(reads_zones(request));
-                return self.is_heard(*fault).then_some((*fault, number));
-            }
-        }
-        None
-    }
-
     fn is_heard(&self, fault: Fault) -> bool {
         !self.muted.contains_key(&fault)
     }
 }
 
 impl Weather {
-    /// What befalls a numbered Azure call, with a number to draw details from: at a time, while so
-    /// much is on its way.
-    pub fn azure(
-        &mut self,
-        request: &Request,
-        call: u64,
-        moment: (u64, u64),
-    ) -> Option<(Fault, u64)> {
+    /// What befalls a numbered Azure call, with a number to draw details from.
+    pub fn azure(&mut self, request: &Request, call: u64) -> Option<(Fault, u64)> {
         let drawn = match self {
             Self::Fair => return None,
             Self::Scripted(script) => return script.fault_at(call),
             Self::Drawn(drawn) => drawn,
         };
-        // Drawn whatever is used up, so that the faults of later calls stay as they are.
-        let usual = drawn.befalls(request);
-        let closed = drawn.is_closed(request, moment);
-        let closed = closed.filter(|_| drawn.is_heard(Fault::QuotaStorm));
-        closed.map(|number| (Fault::QuotaStorm, number)).or(usual)
+        if drawn.hides_zones(request) {
+            return Some((Fault::Forbidden, 0));
+        }
+        if let Some(again) = drawn.goes_on(request) {
+            return Some(again);
+        }
+        for (fault, suits) in CALLS {
+            let strength = drawn.strength(*fault);
+            if strength > 0 && suits.fits(request) && drawn.azure.permille(strength) {
+                let number = drawn.azure.draw();
+                drawn.begin_spell(request, *fault);
+                drawn.refused_lists += u32::from(reads_zones(request));
+                return drawn.is_heard(*fault).then_some((*fault, number));
+            }
+        }
+        None
     }
 
     /// What befalls a numbered call to the API server.

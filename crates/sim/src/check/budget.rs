@@ -2,12 +2,10 @@
 //! as known once the process has taken them in: it may stand still when they arrive.
 
 mod alone;
-mod bursts;
 mod repeats;
 mod reply;
 
 use self::alone::Alone;
-use self::bursts::Bursts;
 use self::repeats::Asked;
 use self::reply::heard;
 use super::seen::Seen;
@@ -95,8 +93,6 @@ pub struct Budget {
     deleted: BTreeMap<Key, Option<u64>>,
     /// What was last written of one Service alone, by whom.
     alone: BTreeMap<Key, Alone>,
-    /// Limits that Azure has closed.
-    bursts: Bursts,
 }
 
 impl Budget {
@@ -142,31 +138,6 @@ struct Record {
     seen: Option<Seen>,
     /// The last of those that ended as they should, in the order of sending.
     done: Option<CallId>,
-}
-
-impl Record {
-    /// An answer has been taken in: failures in a row, and whether it comes too late to count.
-    fn learn(&mut self, id: CallId, sent_ms: u64, heard: &Heard, now_ms: u64) -> (u32, bool) {
-        self.not_before_ms = self.not_before_ms.max(now_ms + heard.wait_ms);
-        // Two that were under way together fail for one reason: lists are asked for again when the
-        // lease is won.
-        let together = self.failed_ms.back().is_some_and(|at| sent_ms < *at);
-        match heard.end {
-            End::Failed => self.failed_ms.push_back(now_ms),
-            End::Done | End::Runs => {
-                (self.failures, self.in_a_row) = (0, 0);
-                self.done = self.done.max(Some(id));
-            }
-        }
-        // A call that was sent before one that has succeeded, and that fails after it, says nothing
-        // of how things are now: a list that nobody waits for any more.
-        let overtaken = heard.end == End::Failed && self.done > Some(id);
-        if heard.end == End::Failed && !overtaken && !together {
-            self.failures += u32::from(!heard.stale);
-            self.in_a_row += 1;
-        }
-        (self.in_a_row, overtaken)
-    }
 }
 
 /// What an answer says.
@@ -222,11 +193,6 @@ fn quotas(method: Method, path: &str) -> [String; 2] {
         format!("{manager} of {subscription}"),
         format!("{provider} of {provider_name} of {subscription}"),
     ]
-}
-
-/// What a request uses.
-pub(crate) fn limits_of(request: &Request) -> [String; 2] {
-    quotas(request.method, &target_of(request))
 }
 
 /// The path of a request, lower case.
@@ -285,7 +251,6 @@ impl Stage {
             let text = format!("{target} is called {early} ms before a quota allows");
             self.fail("S6", text);
         }
-        self.try_limits((number, epoch), id, request);
         if request.method.is_write() {
             self.check_pause(&path);
             self.check_grounds(sent, &path);
@@ -478,10 +443,28 @@ impl Stage {
             }
             *until_ms = (*until_ms).max(now_ms + heard.wait_ms);
         }
-        let record = budget.records.get_mut(&(call.purpose.of_record(), key));
-        let (failures, overtaken) =
-            record.map_or((0, false), |record| record.learn(id, call.sent_ms, &heard, now_ms));
-        self.learn_limits((number, epoch), id, (&call, &heard), failures);
+        let (mut failures, mut overtaken) = (0, false);
+        if let Some(record) = budget.records.get_mut(&(call.purpose.of_record(), key)) {
+            record.not_before_ms = record.not_before_ms.max(now_ms + heard.wait_ms);
+            // Two that were under way together fail for one reason: lists are asked for again when
+            // the lease is won.
+            let together = record.failed_ms.back().is_some_and(|at| call.sent_ms < *at);
+            match heard.end {
+                End::Failed => record.failed_ms.push_back(now_ms),
+                End::Done | End::Runs => {
+                    (record.failures, record.in_a_row) = (0, 0);
+                    record.done = record.done.max(Some(id));
+                }
+            }
+            // A call that was sent before one that has succeeded, and that fails after it, says
+            // nothing of how things are now: a list that nobody waits for any more.
+            overtaken = heard.end == End::Failed && record.done > Some(id);
+            if heard.end == End::Failed && !overtaken && !together {
+                record.failures += u32::from(!heard.stale);
+                record.in_a_row += 1;
+            }
+            failures = record.in_a_row;
+        }
         self.learn_alone((number, epoch), &call, &heard);
         if overtaken {
             self.ledger.waits.close((number, epoch), now_ms + heard.wait_ms);

@@ -1,9 +1,7 @@
 //! Faults that go on: of one resource's writes, of one object's calls, of one list.
 
 use super::Drawn;
-use crate::check::budget::limits_of;
 use crate::fault::Fault;
-use crate::refusal::storm_number;
 use arm::{Method, Request, Target};
 
 /// How many writes in a row a spell of one fault befalls: few, or so many that who does not pause
@@ -11,13 +9,6 @@ use arm::{Method, Request, Target};
 const SPELLS_LAST: [(u64, u64); 4] = [(2, 7), (2, 7), (2, 7), (20, 30)];
 /// How many faults of a thousand begin one.
 const SPELLS: u64 = 80;
-
-/// For how long a limit is used up, in milliseconds.
-const STORMS_LAST_MS: [u64; 6] = [1_000, 1_000, 2_000, 3_000, 5_000, 15_000];
-/// So much is on its way where a limit is used up more often: Azure counts calls.
-const CROWD: u64 = 6;
-/// How often then, in a thousand calls.
-const CROWDED: u64 = 200;
 
 /// How often the region's zones are not shown, in a whole run: one time less than it takes until a
 /// process goes on without zones.
@@ -47,45 +38,7 @@ pub(super) struct ApiSpell {
     left: u64,
 }
 
-/// One limit is used up: Azure refuses all calls that count against it until a time.
-#[derive(Clone, Debug)]
-pub(super) struct Storm {
-    limit: String,
-    /// Which of the limits of a request it is.
-    which: usize,
-    /// How Azure says so.
-    how: u64,
-    until_ms: u64,
-}
-
 impl Drawn {
-    /// Whether a limit of a request is used up, or is from now on, with the number that says how.
-    /// What decides on zones counts reads of them that fail in a row, as with
-    /// [`Drawn::hides_zones`]: they are not refused for that.
-    pub(super) fn is_closed(
-        &mut self,
-        request: &Request,
-        (now_ms, on_its_way): (u64, u64),
-    ) -> Option<u64> {
-        let strength = self.strength(Fault::QuotaStorm);
-        if strength == 0 || reads_zones(request) {
-            return None;
-        }
-        let limits = limits_of(request);
-        if self.storm.as_ref().is_none_or(|storm| storm.until_ms <= now_ms) {
-            let chance = if on_its_way >= CROWD { CROWDED } else { strength.div_ceil(3) };
-            let begins = self.storms.permille(chance);
-            let which = usize::from(self.storms.permille(500));
-            let until_ms = now_ms + *self.storms.pick(&STORMS_LAST_MS);
-            let how = self.storms.below(3);
-            let limit = limits[which].clone();
-            self.storm = begins.then_some(Storm { limit, which, how, until_ms });
-        }
-        let storm = self.storm.as_ref().filter(|storm| limits.contains(&storm.limit))?;
-        let seconds = (storm.until_ms - now_ms).div_ceil(1_000);
-        Some(storm_number(storm.which, seconds, storm.how))
-    }
-
     /// The fault that goes on befalling the writes of a resource.
     pub(super) fn goes_on(&mut self, request: &Request) -> Option<(Fault, u64)> {
         let spell = self.spell.as_mut()?;
