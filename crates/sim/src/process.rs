@@ -6,7 +6,7 @@ pub use crate::fact::Reading;
 use crate::interrupt::Interruption;
 use crate::laboratory::{has_egress_finalizer, has_egress_label};
 use crate::scene::{CLASS, Layout};
-use control::{Controller, Event, Leadership, Options};
+use control::{Controller, Event, KubernetesAnswer, Leadership, Options};
 use kube_emulator::{EventType, Method, Request, Store, WatchEvent};
 use model::world::Kind;
 use model::{Pause, Policy};
@@ -246,6 +246,15 @@ impl Process {
             {
                 stream.old = Some(Arc::clone(&event.object));
             }
+        }
+    }
+
+    /// The answer to a write has the object as it is by then, its owner's last edit included.
+    pub fn note_answer(&mut self, answer: &KubernetesAnswer) {
+        if let KubernetesAnswer::Reply { status: 200 | 201, body: Some(object), .. } = answer
+            && object["kind"] == "Service"
+        {
+            self.edits.note(object, false);
         }
     }
 

@@ -337,6 +337,7 @@ impl Stage {
                 self.deliver(number, id, Event::Azure { call, answer: *answer });
             }
             Happening::ApiAnswers(_, _, call, answer, id) => {
+                self.processes[number].note_answer(&answer);
                 self.deliver(number, id, Event::KubernetesWritten { call, answer: *answer });
             }
             Happening::Watch(_, _, kind) => self.watch(number, kind),
