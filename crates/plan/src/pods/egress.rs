@@ -1,6 +1,8 @@
 //! Pods that leave through a NAT gateway of their own: one gateway for each value of their label,
 //! which is that of one namespace, or of those that the cloud config lists. There are as many as
-//! the cloud config allows.
+//! the cloud config allows. A gateway is made for a Pod with an address, and stays for any living
+//! Pod that asks for it: where all its Pods are replaced at once, the new ones have no address yet
+//! when the old ones go, and the gateway's own addresses must not change for that.
 
 use super::registry::Registry;
 use super::{obstacles, public_ip, until};
@@ -33,6 +35,9 @@ pub(super) struct Groups {
     pub taken: BTreeSet<Arc<str>>,
     /// Gateways of which nothing stands, and for which there is no room.
     pub full: BTreeSet<Arc<str>>,
+    /// Gateways that stand and are wanted: a Pod that asks for one is marked before it has an
+    /// address, so that the Pods before it can be let go.
+    pub staying: BTreeSet<Arc<str>>,
 }
 
 /// Pods with one label value.
@@ -44,6 +49,8 @@ struct Members {
     addressed: bool,
     /// One of them has our finalizer, and may be published.
     claimed: bool,
+    /// One of them is alive, with or without an address, with or without our finalizer.
+    asked: bool,
     /// One of them has our finalizer and is alive, with or without an address.
     alive: bool,
     /// One of them is certain to have it still.
@@ -77,9 +84,12 @@ pub(super) fn plan(
             continue;
         }
         let exists = gateway.nat.is_some() || gateway.entry.is_some();
-        let wanted = wish.is_some_and(|m| m.addressed || (m.alive && exists))
+        let wanted = wish.is_some_and(|m| m.addressed || (m.asked && exists))
             && !groups.full.contains(&name);
         if wanted {
+            if exists {
+                groups.staying.insert(Arc::clone(&name));
+            }
             if wish.is_some_and(|m| m.marked && !m.alive) {
                 groups.awaiting_successor.insert(Arc::clone(&name));
             }
@@ -152,6 +162,7 @@ fn members(
         if is_alive(pod) {
             of.namespace.get_or_insert_with(|| Arc::clone(&pod.name.namespace));
             let addressed = is_addressed(pod);
+            of.asked = true;
             of.addressed |= addressed;
             of.claimed |= addressed && claimed;
             of.alive |= claimed;

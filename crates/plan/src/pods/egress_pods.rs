@@ -1,5 +1,5 @@
-//! What is written to egress Pods: our finalizer, on before they are published and off after they
-//! are drained. And what is wrong with them.
+//! What is written to egress Pods: our finalizer, on before they are published, or hold a gateway
+//! that stands, and off after they are drained. And what is wrong with them.
 
 use super::egress::{self, Groups};
 use crate::draft::Draft;
@@ -43,7 +43,10 @@ pub(super) fn conclude(
             Some(label) => draft.is_written_for(&table, &ServiceUid::new(label)),
             None => draft.is_in_flight(&table),
         };
-        let own = label.filter(|_| usable && (claimed || egress::is_addressed(pod)));
+        let holds = |label: &&Arc<str>| {
+            claimed || egress::is_addressed(pod) || groups.staying.contains(*label)
+        };
+        let own = label.filter(|label| usable && holds(label));
         let marks: BTreeSet<Arc<str>> =
             egress::marks(pod).filter(|name| groups.needs_mark(name)).chain(own).cloned().collect();
         if let Some(own) = own {

@@ -2,9 +2,9 @@
 //! a NAT gateway of that name, which Pods of the namespaces that have the name share.
 //!
 //! What is promised:
-//! - The gateway stands from the first such Pod to the last: a NAT gateway with the public IP
-//!   `<name>-pip`, on a cluster with IPv6 `<name>-pip-v6` as well, and an Outbound service in the
-//!   Service Gateway. Families are those of the time at which it was made.
+//! - The gateway stands from the first such Pod with an address to the last such Pod: a NAT gateway
+//!   with the public IP `<name>-pip`, on a cluster with IPv6 `<name>-pip-v6` as well, and an
+//!   Outbound service in the Service Gateway. Families are those of the time at which it was made.
 //! - Its Pods carry our finalizer, and no other Pod does. It is on one of them before anything is
 //!   made: a public IP of that name which stood before is another's, and the name is refused.
 
@@ -70,7 +70,7 @@ fn is_lent(case: &Case<'_>, registered: &Registered, name: &str) -> bool {
 }
 
 /// Egress gateways of Pods with our finalizer, with or without an address: while a Pod changes its
-/// addresses it has none for a moment, and its way out stays.
+/// addresses it has none for a moment, as one that has just been created, and its way out stays.
 pub(super) fn held(case: &Case<'_>) -> BTreeSet<String> {
     let pods = case.scene.pods.iter().filter(|pod| has_finalizer(pod, POD_FINALIZER));
     pods.filter_map(|pod| egress_of(pod)).collect()

@@ -5,6 +5,7 @@
 //!   the namespace which used it first. Whose Pods the table lists for it keeps it.
 //! - There are no more gateways than the cloud config allows.
 
+use super::egress::held;
 use super::table::pod_addresses;
 use super::{egress_of, id_of};
 use crate::case::Case;
@@ -41,10 +42,12 @@ pub(super) fn tenants(case: &Case<'_>) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// Names for which there is room: those that have a NAT gateway, and all others while the cluster
-/// has fewer than the cloud config allows.
+/// has fewer than the cloud config allows. A gateway that a Pod without an address keeps takes up
+/// room as every other does.
 pub(super) fn has_room(case: &Case<'_>, name: &str, wanted: &BTreeSet<String>) -> bool {
     let stands = |name: &str| case.estate.get(&id_of(case, "natGateways", name)).is_some();
-    let standing = wanted.iter().filter(|name| stands(name)).count();
+    let held = held(case);
+    let standing = wanted.union(&held).filter(|name| stands(name)).count();
     stands(name) || standing < case.site.most_egress
 }
 

@@ -3,8 +3,8 @@ use fixture::{hold, public_ips_mut};
 use model::azure::{NatGateway, Provisioning, PublicIp, Sku};
 use model::gateway::{DefaultService, Direction, GatewayService, UpdateAction};
 use model::kubernetes::{
-    Affinity, Deletion, GATEWAY_FINALIZER, LoadBalancerType, Membership, POD_FINALIZER, PodPhase,
-    Readiness, SERVICE_FINALIZER, Truth, Wish,
+    Affinity, Deletion, GATEWAY_FINALIZER, LoadBalancerType, Membership, POD_FINALIZER, Pod,
+    PodPhase, Readiness, SERVICE_FINALIZER, Truth, Wish,
 };
 use model::plan::{Action, Change, Edit, KubernetesWrite, Object, Resource};
 use model::report::{State, Wait};
@@ -895,6 +895,37 @@ fn a_pod_that_changes_its_address_keeps_its_gateway() {
     stage.settle();
     assert_eq!(stage.calls, ["POST addressLocations", "POST addressLocations"]);
     assert_eq!(stage.table(), ["10.224.0.1 10.244.0.77 team-a"]);
+}
+
+/// `kubectl delete pods --all`: the new Pods are there at once, and have an address later.
+#[test]
+fn a_gateway_whose_pods_are_all_replaced_keeps_its_address() {
+    let mut stage = Stage::leaving();
+    let before = stage.ips().clone();
+    stage.calls.clear();
+    let (addresses, hosts) = (Vec::new(), Vec::new());
+    stage.put_pod(Pod { addresses, hosts, ..pod(2, "team-a", 2) });
+    stage.edit_pod(1, |p| p.deletion = Deletion::Requested);
+    stage.settle();
+    let pods = stage.world.kubernetes.pods.values();
+    let marked: Vec<&str> =
+        pods.filter(|p| p.marks.contains("team-a")).map(|p| &*p.name.name).collect();
+    assert_eq!(marked, ["pod-2"], "the old one waits for no address of the new one");
+    assert_eq!(stage.world.kubernetes.pods.len(), 1);
+    stage.edit_pod(2, |p| (p.addresses, p.hosts) = (vec![pod_ip(2)], vec![node_ip(2)]));
+    stage.settle();
+    assert_eq!(stage.calls, ["POST addressLocations", "POST addressLocations"]);
+    assert_eq!(stage.table(), ["10.224.0.2 10.244.0.2 team-a"]);
+    assert_eq!(stage.ips(), &before);
+}
+
+/// A Pod without an address makes no gateway: nobody knows yet on which node it will be.
+#[test]
+fn no_gateway_is_made_for_a_pod_without_an_address() {
+    let mut stage = Stage::new();
+    stage.put_pod(Pod { addresses: Vec::new(), hosts: Vec::new(), ..pod(1, "team-a", 1) });
+    let (plan, _) = stage.plan();
+    assert_eq!((plan.changes.len(), plan.writes.len()), (0, 0), "{plan:?}");
 }
 
 #[test]
