@@ -167,6 +167,7 @@ impl Stage {
             nodes: view(Kind::Nodes),
             services: view(Kind::Services),
             slices: known(Kind::EndpointSlices),
+            pods: view(Kind::Pods),
             term: self.lease.term,
             rightful,
         }

@@ -24,6 +24,8 @@ pub struct Sent {
     pub services: u64,
     /// Up to which revision it knew EndpointSlices.
     pub slices: u64,
+    /// Up to which revision it knew Pods with an egress label; 0 where it knows none.
+    pub pods: u64,
     /// Under which term of the lease.
     pub term: u64,
     /// Whether the lease was its own.
@@ -35,10 +37,19 @@ impl Sent {
     /// What the only process sends now that knows all there is.
     pub(crate) fn now(stage: &crate::stage::Stage) -> Self {
         let known = stage.kubernetes.revision();
-        let (nodes, services, slices, rightful) = (known, known, known, Rightful::Yes);
-        let (process, epoch, call, term) = (0, 0, 0, 0);
-        let (at_ms, leaves_ms) = (stage.now_ms, stage.now_ms);
-        Self { process, epoch, call, at_ms, leaves_ms, nodes, services, slices, term, rightful }
+        Self {
+            process: 0,
+            epoch: 0,
+            call: 0,
+            at_ms: stage.now_ms,
+            leaves_ms: stage.now_ms,
+            nodes: known,
+            services: known,
+            slices: known,
+            pods: known,
+            term: 0,
+            rightful: Rightful::Yes,
+        }
     }
 }
 

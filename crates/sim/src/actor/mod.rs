@@ -5,6 +5,7 @@
 pub(crate) mod between;
 pub mod class;
 pub(crate) mod crowd;
+pub(crate) mod crew;
 pub mod doubts;
 pub mod families;
 pub mod gate;

@@ -1,5 +1,7 @@
-//! Pods come, go, move to another node under the same address, and leave through egress gateways.
+//! Pods come, go, move to another node under the same address, and leave through egress gateways,
+//! whose Pods may all be replaced at once.
 
+use super::crew::{gateway_of, is_homeless};
 use super::{Company, living};
 use crate::random::Random;
 use crate::scene::objects;
@@ -8,11 +10,14 @@ use kube_emulator::{ObjectRef, Part, Patch};
 use serde_json::{Value, json};
 
 const PODS: u64 = 10;
+/// In how many of a thousand moves of a Pod with an egress gateway all its Pods are replaced.
+const REPLACED: u64 = 200;
 
 impl Company {
     pub(super) fn pod(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
         let slot = random.below(PODS);
-        let name = format!("pod-{slot}");
+        let name = self.name_of(format!("pod-{slot}"));
+        let replaced = random.fork("replaced").permille(REPLACED);
         let nodes: Vec<u32> = self.nodes.keys().copied().collect();
         let node = random.choose(&nodes).copied().unwrap_or(0);
         // Addresses are few, so that they are taken over.
@@ -21,23 +26,31 @@ impl Company {
         let egress = json!({"kubernetes.azure.com/service-egress-gateway":
             format!("team-{}", random.below(2))});
         let labels = if slot >= 7 { egress } else { app };
+        let taken = self.pods.values().any(|pod| pod["status"]["podIP"] == json!(address));
         match self.pods.get(&name) {
+            None if taken => "a pod finds no address",
+            Some(pod) if taken && is_homeless(pod) => "a pod finds no address",
             None => {
-                if self.pods.values().any(|pod| pod["status"]["podIP"] == json!(address)) {
-                    return "a pod finds no address";
-                }
-                self.pods
-                    .insert(name, objects::pod(&format!("pod-{slot}"), &labels, node, &address));
+                let pod = objects::pod(&name, &labels, node, &address);
+                self.pods.insert(name, pod);
                 self.tend_pods(stage);
                 "add a pod"
             }
-            Some(pod) => match random.below(4) {
-                0 => {
+            Some(pod) if is_homeless(pod) => {
+                self.house(&name, &address, stage);
+                "give a pod its address"
+            }
+            Some(pod) => match (random.below(4), gateway_of(pod)) {
+                (_, Some(gateway)) if replaced => {
+                    self.replace_crew(&gateway, stage);
+                    "replace all pods of an egress gateway"
+                }
+                (0, _) => {
                     self.pods.remove(&name);
                     self.remove_pod(stage, &name);
                     "remove a pod"
                 }
-                1 => {
+                (1, _) => {
                     let address = pod["status"]["podIP"].as_str().unwrap_or("").to_owned();
                     let labels = pod["metadata"]["labels"].clone();
                     let moved = objects::pod(&name, &labels, node, &address);
@@ -64,7 +77,7 @@ impl Company {
         stage.follow();
     }
 
-    fn set_status(&mut self, stage: &mut Stage, name: &str, patch: &Value) {
+    pub(super) fn set_status(&mut self, stage: &mut Stage, name: &str, patch: &Value) {
         let Some(pod) = self.pods.get_mut(name) else { return };
         super::merge(pod, patch);
         if living(stage, "pods", "default", name).is_some() {

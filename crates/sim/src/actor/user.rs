@@ -232,6 +232,7 @@ impl Company {
         self.come_home(stage);
         self.mend_policy(stage);
         self.pause_attack(stage);
+        self.house_all(stage);
         let places: Vec<(String, String)> = self.services.keys().cloned().collect();
         for place in places {
             let annotations = &self.services[&place]["metadata"]["annotations"];

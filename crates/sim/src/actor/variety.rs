@@ -296,7 +296,8 @@ impl Company {
             self.grant(owner, wish, stage);
         }
         self.node(random, stage);
-        for name in PODS.map(|number| format!("pod-{number}")) {
+        for number in PODS {
+            let name = self.name_of(format!("pod-{number}"));
             self.change_pod(&name, random, stage);
         }
     }

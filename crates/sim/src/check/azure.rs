@@ -74,6 +74,7 @@ impl Stage {
         self.ledger.writes += 1;
         self.check_term(&write);
         self.note_replaced(&write, request);
+        self.check_ways_out(&write);
         if request.method == Method::Post {
             self.check_tables(&write);
             return;

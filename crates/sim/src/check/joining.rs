@@ -205,9 +205,21 @@ mod tests {
     }
 
     fn sent(call: u64) -> Sent {
-        let (nodes, services, slices, rightful) = (0, 0, 0, Rightful::Yes);
+        let (nodes, services, slices, pods, rightful) = (0, 0, 0, 0, Rightful::Yes);
         let (process, epoch, at_ms, leaves_ms, term) = (0, 0, 0, 0, 0);
-        Sent { process, epoch, call, at_ms, leaves_ms, nodes, services, slices, term, rightful }
+        Sent {
+            process,
+            epoch,
+            call,
+            at_ms,
+            leaves_ms,
+            nodes,
+            services,
+            slices,
+            pods,
+            term,
+            rightful,
+        }
     }
 
     /// Another client writes the load balancer, a minute later.

@@ -36,6 +36,7 @@ pub mod tables;
 pub mod tenants;
 pub mod victims;
 pub mod waits;
+mod ways_out;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

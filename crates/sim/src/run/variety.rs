@@ -30,6 +30,11 @@ const TURNED: u64 = 400;
 /// How often each of them changes.
 const CHANGES: usize = 3;
 
+/// How long the new Pods of an egress gateway have no address.
+const HOMELESS_MS: [u64; 3] = [2_000, 45_000, 300_000];
+/// Within so long a Pod that is replaced is let go.
+const LET_GO_MS: u64 = 240_000;
+
 impl Play {
     /// Services with annotations and fields of all kinds come, change, and some of them go. Each
     /// time everything is judged.
@@ -98,6 +103,7 @@ impl Play {
                 self.read_in_pages(&mut robbing);
                 self.suffer_mishaps();
                 self.scale_out();
+                self.replace_crew();
             }
         }
         self.turn_pools();
@@ -187,6 +193,28 @@ impl Play {
         self.stage.follow();
         self.come_right();
         self.judge_newcomers(&earlier);
+    }
+
+    /// All Pods of an egress gateway are replaced at once: S3 judges what becomes of it. L1: the
+    /// old ones do not wait until the new ones have an address: these may wait for what the old
+    /// ones have.
+    fn replace_crew(&mut self) {
+        let mut random = self.late.fork("replaced pods");
+        let gateway = self.company.pick_crew(&mut random, &self.stage);
+        let Some(gateway) = gateway.filter(|_| self.stage.breach.is_none()) else { return };
+        self.stage.ledger.inputs += 1;
+        self.company.replace_crew(&gateway, &mut self.stage);
+        let homeless_ms = *random.pick(&HOMELESS_MS);
+        self.stage.advance(self.stage.now_ms + homeless_ms);
+        if homeless_ms > LET_GO_MS {
+            count(&mut self.stage.tally.checks, "L1");
+            if let Some(pod) = self.company.kept_after(&gateway, &self.stage) {
+                let text = format!("Pod {pod} of egress gateway {gateway} is replaced and kept");
+                self.stage.fail("L1", text);
+            }
+        }
+        self.company.house_all(&mut self.stage);
+        self.come_right();
     }
 
     /// L1: lists come that are older than what has come since, and the watches behind them are
