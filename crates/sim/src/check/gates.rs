@@ -136,7 +136,7 @@ fn addresses(pod: &Value) -> BTreeSet<&str> {
 }
 
 /// Whether the containers of a Pod and all its other gates are ready.
-fn is_ready_but_for_ours(pod: &Value) -> bool {
+pub(crate) fn is_ready_but_for_ours(pod: &Value) -> bool {
     let holds = |kind: &str| conditions(pod).any(|c| c["type"] == kind && c["status"] == "True");
     let gates = pod["spec"]["readinessGates"].as_array().into_iter().flatten();
     let mut others = gates.filter_map(|gate| gate["conditionType"].as_str());

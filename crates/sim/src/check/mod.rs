@@ -13,7 +13,7 @@ mod etags;
 mod events;
 pub mod fair;
 pub mod form;
-mod gates;
+pub(crate) mod gates;
 pub mod grounds;
 pub mod hands;
 mod joining;

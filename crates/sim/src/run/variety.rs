@@ -78,7 +78,7 @@ impl Play {
                     self.company.change_all(&mut random, &mut self.stage);
                     self.company.scale_in(&mut shrinking, &mut self.stage);
                     self.company.share_otherwise(&mut sharing, &mut self.stage);
-                    self.move_some();
+                    self.move_some(round);
                     if round > 1 {
                         self.company.contest(&mut contesting, &mut self.stage);
                     }
@@ -109,8 +109,9 @@ impl Play {
         self.turn_pools();
     }
 
-    /// Services come to another place.
-    fn move_some(&mut self) {
+    /// Services come to another place, and other controllers open and shut readiness gates.
+    fn move_some(&mut self, round: usize) {
+        self.company.attend(round, &mut self.stage);
         self.company.move_about(&mut self.stage);
         self.company.move_on(&mut self.stage);
         self.company.move_between(&mut self.stage);
