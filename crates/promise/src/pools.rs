@@ -300,16 +300,24 @@ fn is_in_a_pool(nic: &Value) -> bool {
 }
 
 /// The pool of a Local Service: nodes with an endpoint that is not ready may be in it, as with the
-/// Go cloud provider. While there is no EndpointSlice, those of its load balancer are.
+/// Go cloud provider. While there is no EndpointSlice, those of its load balancer are. A slice of
+/// which label and owner reference name two Services is neither's, as in the Service Gateway's
+/// table: Kubernetes writes both for one Service.
 fn local(case: &Case<'_>, at: usize, node: &Node<'_>) -> Option<Stance> {
     let service = &case.services[at];
     let uid = text(&service.object["metadata"]["uid"]);
     let mut stance = None;
     for slice in &case.scene.slices {
         let meta = &slice["metadata"];
-        let labelled = meta["labels"]["kubernetes.io/service-name"] == service.name;
-        let owned = items(&meta["ownerReferences"]).any(|owner| owner["uid"] == uid);
-        if text(&meta["namespace"]) != service.namespace || !(labelled || owned) {
+        let label = text(&meta["labels"]["kubernetes.io/service-name"]);
+        let mut owners = items(&meta["ownerReferences"]).filter(|o| o["kind"] == "Service");
+        let owner = owners.next().map(|owner| text(&owner["uid"]));
+        let labelled = label == service.name;
+        let counts = match owner {
+            Some(owner) => owner == uid && (labelled || label.is_empty()),
+            None => labelled,
+        };
+        if text(&meta["namespace"]) != service.namespace || !counts {
             continue;
         }
         stance.get_or_insert(Stance::Never);

@@ -179,16 +179,25 @@ impl Truth {
         self.slices.insert(key, SliceTruth { owner, ready, ports });
     }
 
-    /// The UID of the Service that a slice is of: its owner's, else that of its label.
+    /// The UID of the Service that a slice is of: its owner's, else that of its label. Where both
+    /// are there and differ it is of none.
     pub(crate) fn owner_of_slice(&self, slice: &Value) -> String {
         let meta = &slice["metadata"];
-        if let Some(owner) = meta["ownerReferences"][0]["uid"].as_str() {
-            return owner.to_owned();
+        let owners = meta["ownerReferences"].as_array().into_iter().flatten();
+        let mut owners = owners.filter(|owner| owner["kind"] == "Service");
+        let owner = owners.find_map(|owner| owner["uid"].as_str());
+        let name = meta["labels"]["kubernetes.io/service-name"].as_str();
+        let namespace = meta["namespace"].as_str().unwrap_or("");
+        let name = name.map(|name| format!("{namespace}/{name}"));
+        let is_named = |service: &ServiceTruth| name.as_ref().is_none_or(|n| service.name == *n);
+        match owner {
+            Some(uid) if self.services.get(uid).is_none_or(is_named) => uid.to_owned(),
+            None if name.is_some() => {
+                let mut all = self.services.iter().filter(|(_, s)| s.gone_at.is_none());
+                all.find(|(_, s)| is_named(s)).map_or(String::new(), |(uid, _)| uid.clone())
+            }
+            Some(_) | None => String::new(),
         }
-        let name = meta["labels"]["kubernetes.io/service-name"].as_str().unwrap_or("");
-        let name = format!("{}/{name}", meta["namespace"].as_str().unwrap_or(""));
-        let mut all = self.services.iter().filter(|(_, service)| service.gone_at.is_none());
-        all.find(|(_, service)| service.name == name).map_or(String::new(), |(uid, _)| uid.clone())
     }
 
     fn note_service(&mut self, object: &Value, gone: bool, revision: u64) {

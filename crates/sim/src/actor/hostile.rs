@@ -180,7 +180,8 @@ impl Company {
         (what, patch)
     }
 
-    /// A slice of the tenant's that says it is a slice of another namespace's Service.
+    /// A slice of the tenant's that says it is a slice of another namespace's Service: with the
+    /// label of its name, which is that of a Service of the tenant's own, or without.
     fn strange_slice(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
         let victims: Vec<String> = self
             .services
@@ -195,7 +196,9 @@ impl Company {
         let uid = living(stage, "services", "default", victim)
             .map_or(Value::Null, |service| service["metadata"]["uid"].clone());
         let owners = json!([{"apiVersion": "v1", "kind": "Service", "name": victim, "uid": uid}]);
+        let labelled = random.fork("labels").permille(500);
         let labels = json!({"kubernetes.io/service-name": victim});
+        let labels = if labelled { labels } else { json!({}) };
         let owners = if uid.is_null() { json!([]) } else { owners };
         let number = random.below(3);
         let addresses = [(format!("10.244.9.{}", 10 + number), node)];

@@ -25,6 +25,7 @@ mod rolling;
 pub mod sharers;
 pub mod slices;
 mod spoil;
+mod titles;
 pub mod user;
 pub mod values;
 pub mod vandal;

@@ -137,6 +137,7 @@ impl Play {
         self.company.move_in(&mut self.stage);
         self.company.bring_movers(&mut self.stage);
         self.company.bring_front(&mut self.stage);
+        self.company.bring_titled(&mut self.stage);
         let mut alone = self.late.fork("IPv6 alone");
         self.company.bring_ipv6_alone(&mut alone, &mut self.stage);
     }
