@@ -9,6 +9,7 @@ mod pauses;
 mod spelling;
 mod turns;
 mod variety;
+mod work;
 
 pub use keys::SET_LATER;
 
@@ -257,6 +258,7 @@ impl Play {
         self.be_paused();
         self.be_shared();
         self.be_filled();
+        self.be_worked_on();
         self.be_respelled();
         self.be_overtaken();
         if self.stage.scene.with.contains(&Fault::Hostile) {

@@ -431,7 +431,7 @@ fn is_excluded(node: &Value) -> bool {
 }
 
 /// Whether a node is to be in no pool of addresses.
-fn is_out(node: &Value) -> bool {
+pub(crate) fn is_out(node: &Value) -> bool {
     is_excluded(node) || is_control_plane(node)
 }
 

@@ -3,9 +3,10 @@
 use super::Company;
 use crate::fault::Fault;
 use crate::random::Random;
-use crate::scene::{Layout, MACHINES, MANAGED, NODE_GROUP, OLD_CONTROL_PLANE, objects};
+use crate::scene::{Layout, MACHINES, MANAGED, NODE_GROUP, OLD_CONTROL_PLANE, machines, objects};
 use crate::stage::Stage;
 use crate::tally::count;
+use crate::truth::{is_going, is_out};
 use kube_emulator::{ObjectRef, Part, Patch};
 use serde_json::{Value, json};
 
@@ -22,6 +23,22 @@ fn name_of(node: &Value) -> String {
 
 /// A node with this label is behind no load balancer.
 const EXCLUDE: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+/// A node with this label is drained for planned work.
+const DRAIN: &str = "ballast.dev/drain";
+/// So many nodes are in good order while one of them is to go.
+const WORKERS: usize = 3;
+
+/// The cluster autoscaler's taint of nodes that it is about to delete.
+fn taints() -> Value {
+    json!([{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule", "value": "1"}])
+}
+
+/// Whether load balancers lead to a node, and will.
+fn is_worker(node: &Value) -> bool {
+    let addresses = node["status"]["addresses"].as_array();
+    let whole = addresses.is_some_and(|all| !all.is_empty());
+    whole && !node["spec"]["providerID"].is_null() && !is_out(node) && !is_going(node)
+}
 
 impl Company {
     pub(super) fn node(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
@@ -64,13 +81,11 @@ impl Company {
             }
             2 if index % 3 == 2 => {
                 let label = if random.permille(500) { json!("") } else { Value::Null };
-                let patch = json!({"metadata": {"labels": {"ballast.dev/drain": label}}});
+                let patch = json!({"metadata": {"labels": {DRAIN: label}}});
                 ("drain a node for planned work", patch)
             }
             2 => {
-                let taint = json!([{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule",
-                    "value": "1"}]);
-                let taints = if random.permille(500) { taint } else { Value::Null };
+                let taints = if random.permille(500) { taints() } else { Value::Null };
                 ("taint a node for deletion", json!({"spec": {"taints": taints}}))
             }
             3 => {
@@ -171,6 +186,45 @@ impl Company {
             self.nodes.extend(nodes.map(|index| (index, objects::node(ADDED_SET, index))));
             self.tend_nodes(stage);
         }
+    }
+
+    /// Nodes come until enough are in good order.
+    pub(crate) fn bring_workers(&mut self, stage: &mut Stage) {
+        for index in 0..MACHINES {
+            let workers = self.nodes.values().filter(|node| is_worker(node)).count();
+            if workers < WORKERS && !self.nodes.contains_key(&index) {
+                self.nodes.insert(index, self.scene.node(index));
+            }
+        }
+        self.tend_nodes(stage);
+        stage.follow();
+    }
+
+    /// A node in good order that is not the only one, and the id of its machine, or of the NIC of
+    /// one.
+    pub(crate) fn choose_worker(&self, random: &mut Random) -> Option<(u32, String)> {
+        let workers: Vec<(&u32, &Value)> =
+            self.nodes.iter().filter(|(_, node)| is_worker(node)).collect();
+        let (index, node) = *random.choose(&workers).filter(|_| workers.len() > 1)?;
+        let machine = node["spec"]["providerID"].as_str()?.trim_start_matches("azure://");
+        Some((*index, machines::nic_of(machine).unwrap_or_else(|| machine.to_lowercase())))
+    }
+
+    /// The node is to go, or is not any more: by the operator's label, whatever it says, or by the
+    /// cluster autoscaler's taint.
+    pub(crate) fn send_worker(&mut self, index: u32, planned: bool, goes: bool, stage: &mut Stage) {
+        let says = if index.is_multiple_of(2) { "" } else { "false" };
+        let (label, taints) =
+            if goes { (json!(says), taints()) } else { (Value::Null, Value::Null) };
+        let patch = match planned {
+            true => json!({"metadata": {"labels": {DRAIN: label}}}),
+            false => json!({"spec": {"taints": taints}}),
+        };
+        let name = self.nodes.get(&index).map(name_of).unwrap_or_default();
+        self.change_node(index, &name, patch, stage);
+        let what = if goes { "is to go" } else { "stays" };
+        stage.trace.say(stage.now_ms, || format!("node {name} {what}, planned: {planned}"));
+        stage.follow();
     }
 
     /// The other controller lets a node go that is being deleted.

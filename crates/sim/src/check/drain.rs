@@ -1,12 +1,12 @@
 //! S3 and L1 of nodes that go away: docs/draining.md says what they are promised.
 
-use super::azure::{Write, pools};
+use super::azure::{Write, memberships, pools};
 use super::form::parts;
 use crate::scene::objects::is_theirs;
 use crate::stage::Stage;
 use crate::tally::count;
 use crate::truth::Stay;
-use model::policy::NodeDrain;
+use model::policy::{ClusterProbe, NodeDrain};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -138,6 +138,23 @@ impl Stage {
             }
         }
         None
+    }
+
+    /// The pools that a machine is in, or the NIC of one.
+    pub(crate) fn pools_of(&self, machine: &str) -> BTreeSet<String> {
+        self.azure.shown_by_id(machine).map(|machine| memberships(&machine)).unwrap_or_default()
+    }
+
+    /// Whether shared probes turn new connections away from a machine once kube-proxy, or an agent,
+    /// says that its node is going: every rule that leads to one of its pools has a probe.
+    pub(crate) fn is_turned_away(&self, machine: &str) -> bool {
+        let shared = matches!(self.config.cluster_probe, ClusterProbe::Shared { .. });
+        shared
+            && self.pools_of(machine).iter().all(|pool| {
+                let (balancer, pool) = pool.split_once("/backendaddresspools/").unwrap_or_default();
+                let balancer = self.azure.shown_by_id(balancer);
+                balancer.is_some_and(|balancer| have_probes(&rules_to(&balancer, pool)))
+            })
     }
 
     /// For how long nodes drain, where pools hold the addresses of all.

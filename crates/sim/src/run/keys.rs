@@ -11,12 +11,15 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Keys of the cloud config that are set while Services stand.
-pub const SET_LATER: [&str; 2] = [SHARING, FILLED];
+pub const SET_LATER: [&str; 3] = [SHARING, FILLED, PROBES];
 
 /// Services of all namespaces share addresses.
 const SHARING: &str = "allowSharingAcrossNamespaces";
 /// Another client fills the pools of these load balancers.
 const FILLED: &str = "preConfiguredBackendPoolLoadBalancerTypes";
+
+/// Whether Services share a health probe.
+pub(super) const PROBES: &str = "clusterServiceLoadBalancerHealthProbeMode";
 
 /// In how many seeds of a thousand that each of them suits.
 const SET: u64 = 500;
@@ -89,7 +92,7 @@ impl Play {
         self.judge_end();
     }
 
-    fn set_key(&mut self, key: &str, value: &Value) {
+    pub(super) fn set_key(&mut self, key: &str, value: &Value) {
         self.stage.ledger.inputs += 1;
         self.company.set_key(key, value, &mut self.stage);
         self.stage.follow();

@@ -291,7 +291,7 @@ impl Play {
     }
 
     /// Everything is as it should be once whoever drains has drained.
-    fn come_right(&mut self) {
+    pub(super) fn come_right(&mut self) {
         for _ in 0..DRAIN_MIN {
             self.tend();
             self.stage.advance(self.stage.now_ms + 60_000);
