@@ -1,5 +1,6 @@
 //! A cloud config as the controller reads it, and as it was written.
 
+use crate::letters;
 use model::Policy;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -44,8 +45,23 @@ impl Config {
     /// The config is not in order: those of simulations are.
     #[must_use]
     pub fn of(cluster: &'static str, written: Value) -> Self {
-        let (text, environment) = (written.to_string(), BTreeMap::new());
-        let sources = observe::config::Sources { text: &text, cluster, environment: &environment };
+        let text = written.to_string();
+        Self::read(cluster, written, &text)
+    }
+
+    /// The same, which the controller reads in other letters: what it says is the same.
+    ///
+    /// # Panics
+    /// The controller does not take these letters.
+    #[must_use]
+    pub fn respelled(self) -> Self {
+        let text = letters::respelled(&self.written).to_string();
+        Self::read(self.cluster, self.written, &text)
+    }
+
+    fn read(cluster: &'static str, written: Value, text: &str) -> Self {
+        let environment = BTreeMap::new();
+        let sources = observe::config::Sources { text, cluster, environment: &environment };
         let policy = observe::config::read(&sources).expect("the config is in order").policy;
         Self { written, cluster, policy }
     }

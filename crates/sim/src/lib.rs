@@ -15,6 +15,7 @@ pub mod happening;
 pub mod interrupt;
 pub mod judge;
 pub mod laboratory;
+pub mod letters;
 pub mod life;
 pub mod poison;
 pub mod process;

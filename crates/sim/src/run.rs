@@ -261,6 +261,7 @@ impl Play {
         self.be_worked_on();
         self.be_respelled();
         self.be_overtaken();
+        self.be_rewritten();
         if self.stage.scene.with.contains(&Fault::Hostile) {
             self.be_attacked();
         }

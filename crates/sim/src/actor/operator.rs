@@ -185,6 +185,11 @@ impl Company {
         merge(&mut changes, &way);
         changes["layoutMigration"]["keepBoth"] = json!(keep_both);
         self.reconfigure(changes, stage);
+    /// The controller reads the cloud config in other letters from now on.
+    pub(crate) fn rewrite_config(&mut self, stage: &mut Stage) {
+        self.scene.rewritten = !self.scene.rewritten;
+        stage.reconfigure(self.scene.config(&self.changes));
+        stage.ledger.settled.clear();
     }
 
     /// Services move back to the load balancers of the scene.

@@ -1,4 +1,5 @@
-//! An owner writes the values of annotations in another spelling.
+//! An owner writes the values of annotations in another spelling, and the operator the cloud config
+//! in other letters.
 
 use super::Play;
 use crate::scene::Layout;
@@ -22,6 +23,8 @@ const SPELLINGS: [(&str, [&str; 2]); 4] = [
 const IN_PLACE: &str = "enableIPTagMutationForExistingPublicIP";
 /// The time within which a change would be written.
 const HEARD_MS: u64 = 120_000;
+/// In how many of a thousand seeds the operator writes the cloud config in other letters.
+const REWRITTEN: u64 = 500;
 
 /// All annotations in one of the two spellings.
 fn spelled(which: usize) -> Value {
@@ -67,5 +70,27 @@ impl Play {
         self.judge_end();
         self.go(guest);
         self.come_to_rest();
+    }
+
+    /// L1: the same cloud config in other letters causes no write: neither its keys nor names of
+    /// what Azure has have a letter case.
+    pub(super) fn be_rewritten(&mut self) {
+        let on = self.late.fork("letters").permille(REWRITTEN);
+        if self.stage.breach.is_some() || !on {
+            return;
+        }
+        count(&mut self.stage.tally.checks, "L1");
+        let before = self.stage.ledger.attempts;
+        self.stage.ledger.inputs += 1;
+        self.company.rewrite_config(&mut self.stage);
+        self.stage.advance(self.stage.now_ms + HEARD_MS);
+        self.stage.settle(60_000);
+        let written = self.stage.ledger.attempts - before;
+        if written > 0 {
+            let text = format!("{written} writes for the same cloud config in other letters");
+            self.stage.fail("L1", text);
+            return;
+        }
+        self.judge_end();
     }
 }

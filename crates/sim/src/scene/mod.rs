@@ -37,6 +37,8 @@ pub const NODE_GROUP: &str = "kubernetes.azure.com/resource-group";
 pub const MANAGED: &str = "kubernetes.azure.com/managed";
 /// Machines that a scale set has; nodes come and go among them.
 pub const MACHINES: u32 = 8;
+/// In how many of a thousand scenes the controller reads the cloud config in other letters.
+const OTHER_LETTERS: u64 = 500;
 
 /// Which load balancers a cluster has, and what their pools hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,6 +164,10 @@ pub struct Scene {
     pub with: BTreeSet<Fault>,
     /// Whether the operator has changed what the pools' members are.
     pub other_pools: bool,
+    /// Whether the controller reads the cloud config in other letters from the start.
+    pub other_letters: bool,
+    /// Whether the operator has written it in the other ones since.
+    pub rewritten: bool,
 }
 
 /// Whether somebody else's outbound rule is on our load balancer.
@@ -177,8 +183,16 @@ impl Scene {
     /// One with nothing of others on our load balancer and no later fault.
     #[must_use]
     pub fn plain(layout: Layout, nodes: u32, uids: u64) -> Self {
-        let outbound = Outbound::None;
-        Self { layout, nodes, outbound, uids, with: BTreeSet::new(), other_pools: false }
+        Self {
+            layout,
+            nodes,
+            outbound: Outbound::None,
+            uids,
+            with: BTreeSet::new(),
+            other_pools: false,
+            other_letters: false,
+            rewritten: false,
+        }
     }
 
     /// Draws one for a layout.
@@ -189,7 +203,8 @@ impl Scene {
         let outbound =
             if suits && random.permille(500) { Outbound::Theirs } else { Outbound::None };
         let uids = random.draw();
-        Self { layout, nodes, outbound, uids, with: BTreeSet::new(), other_pools: false }
+        let other_letters = Random::new(uids).fork("letters").permille(OTHER_LETTERS);
+        Self { outbound, other_letters, ..Self::plain(layout, nodes, uids) }
     }
 
     /// The cloud config with changes.
@@ -212,7 +227,8 @@ impl Scene {
                 config[key] = value.clone();
             }
         }
-        Config::of(self.cluster_name(), config)
+        let config = Config::of(self.cluster_name(), config);
+        if self.other_letters == self.rewritten { config } else { config.respelled() }
     }
 
     /// What later faults ask of the cloud config.

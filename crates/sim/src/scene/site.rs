@@ -65,10 +65,7 @@ impl Scene {
     /// Keys of the cloud config that others have no value for.
     pub(super) fn site(&self) -> Value {
         let mut site = Map::new();
-        if self.layout == Layout::Containers && self.uids.is_multiple_of(2) {
-            // As many as Pods name: the last one gets its gateway, too.
-            site.insert("maximumEgressGateways".to_owned(), json!(EGRESS));
-        }
+        site.extend(self.egress());
         if self.layout == Layout::Several && !self.has_selectors() && self.uids.is_multiple_of(2) {
             // The last one takes no Services.
             site.insert(
@@ -110,10 +107,6 @@ impl Scene {
         if self.has_group_apart() {
             site.insert("securityGroupResourceGroup".to_owned(), json!(GROUP_APART));
         }
-        if !nodes && Random::new(self.uids).fork("egress names").permille(EGRESS_HELD) {
-            // Pods of the namespace `default` ask for it: their labels are read in small letters.
-            site.insert("egressGatewayNamespaces".to_owned(), json!({"Team-1": ["team"]}));
-        }
         site.extend(self.idle());
         if self.has_machines_apart() {
             site.insert("subscriptionId".to_owned(), json!(OF_MACHINES));
@@ -132,6 +125,27 @@ impl Scene {
             site.insert("extendedLocationType".to_owned(), json!("EdgeZone"));
         }
         Value::Object(site)
+    }
+
+    /// What is said of egress gateways.
+    fn egress(&self) -> Map<String, Value> {
+        let mut said = Map::new();
+        if self.layout != Layout::Containers {
+            return said;
+        }
+        let own = self.with.contains(&Fault::CloudConfig);
+        let held = own && Random::new(self.uids).fork("egress names").permille(EGRESS_HELD);
+        // A config in other letters has a name that is compared with one of Kubernetes.
+        let held = held || self.other_letters;
+        if held {
+            // Pods of the namespace `default` ask for it: their labels are read in small letters.
+            said.insert("egressGatewayNamespaces".to_owned(), json!({"Team-1": ["team"]}));
+        }
+        if self.uids.is_multiple_of(2) {
+            // As many as Pods may have: the last one gets its gateway, too.
+            said.insert("maximumEgressGateways".to_owned(), json!(EGRESS - u64::from(held)));
+        }
+        said
     }
 
     /// Keys that are there and change nothing: of other kinds of machines, limits that are not
