@@ -11,8 +11,8 @@ const NOT_THE_OWNERS: [&str; 4] = ["finalizers", "generation", "managedFields", 
 /// What a process was told of Services that their owners decide on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Edits {
-    /// Digests of the last of it, by UID.
-    known: BTreeMap<String, u64>,
+    /// Revisions and digests of the last of it, by UID.
+    known: BTreeMap<String, (u64, u64)>,
     /// How often it has changed since the last step, by namespace and name.
     fresh: BTreeMap<String, u64>,
     /// How often it has changed at all.
@@ -29,8 +29,15 @@ impl Edits {
             self.known.remove(&uid);
             return;
         }
+        // Answers, lists and watches are not in one order: what is older than what is known is no
+        // news.
+        let revision: u64 = text("resourceVersion").parse().unwrap_or(0);
+        let known = self.known.get(&uid);
+        if known.is_some_and(|(known, _)| *known > revision) {
+            return;
+        }
         let digest = owners_part(service);
-        if self.known.insert(uid, digest) != Some(digest) {
+        if self.known.insert(uid, (revision, digest)).map(|(_, known)| known) != Some(digest) {
             self.heard += 1;
             let name = format!("{}/{}", text("namespace"), text("name"));
             *self.fresh.entry(name).or_default() += 1;

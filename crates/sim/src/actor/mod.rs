@@ -4,8 +4,8 @@
 
 pub(crate) mod between;
 pub mod class;
-pub(crate) mod crowd;
 pub(crate) mod crew;
+pub(crate) mod crowd;
 pub mod doubts;
 pub mod families;
 pub mod gate;

@@ -185,6 +185,8 @@ impl Company {
         merge(&mut changes, &way);
         changes["layoutMigration"]["keepBoth"] = json!(keep_both);
         self.reconfigure(changes, stage);
+    }
+
     /// The controller reads the cloud config in other letters from now on.
     pub(crate) fn rewrite_config(&mut self, stage: &mut Stage) {
         self.scene.rewritten = !self.scene.rewritten;

@@ -6,7 +6,6 @@
 use super::{Company, living};
 use crate::scene::{Layout, objects};
 use crate::stage::Stage;
-use kube_emulator::ObjectRef;
 use serde_json::{Value, json};
 
 /// Each has a Service of the name.

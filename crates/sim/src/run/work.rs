@@ -34,9 +34,9 @@ impl Play {
         let planned = random.permille(PLANNED);
         let Some((index, machine)) = self.company.choose_worker(&mut random) else { return };
         let before = self.stage.pools_of(&machine);
+        let stays = !planned && self.stage.is_turned_away(&machine);
         self.send_worker(index, planned, true);
         count(&mut self.stage.tally.checks, "S3");
-        let stays = !planned && self.stage.is_turned_away(&machine);
         if stays && self.stage.pools_of(&machine) != before {
             let text = format!("{machine} left a pool, and kube-proxy turns connections away");
             self.stage.fail("S3", text);
