@@ -19,7 +19,7 @@ use crate::Broken;
 use crate::asks::Asks;
 use crate::case::{Case, Fate, Service};
 use crate::estate::{has_finalizer, items, part, parts, same, text, told};
-use crate::names::{FINALIZER, GATEWAY_FINALIZER};
+use crate::names::{FINALIZER, GATEWAY_FINALIZER, POD_FINALIZER};
 use crate::site::Layout;
 use crate::{names, region, tags};
 use serde_json::Value;
@@ -79,7 +79,7 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
     registered.others =
         rows.iter().filter(|(name, row)| is_others(name, row)).map(|(n, _)| n.clone()).collect();
     registered.outbound = egress::wanted(case, &registered);
-    registered.held = egress::held(case);
+    registered.held = held(case);
     egress::judge(case, &registered, &mut wrong);
     table::judge(case, &registered, &mut wrong);
     nothing_of_the_gone(case, &registered, &mut wrong);
@@ -369,6 +369,13 @@ fn nothing_of_the_gone(case: &Case<'_>, registered: &Registered, wrong: &mut Vec
             wrong.push(format!("public IP {name} is nobody's"));
         }
     }
+}
+
+/// Egress gateways of Pods with our finalizer, with or without an address: while a Pod changes its
+/// addresses it has none for a moment, as one that has just been created, and its way out stays.
+fn held(case: &Case<'_>) -> BTreeSet<String> {
+    let pods = case.scene.pods.iter().filter(|pod| has_finalizer(pod, POD_FINALIZER));
+    pods.filter_map(|pod| egress_of(pod)).collect()
 }
 
 /// The egress gateway that a Pod leaves by.

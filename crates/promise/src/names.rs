@@ -17,6 +17,8 @@ pub(crate) const SHARED_PROBE: &str = "cluster-service-shared-health-probe";
 pub(crate) const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 /// The finalizer that it has beside that on container load balancers, and nowhere else.
 pub(crate) const GATEWAY_FINALIZER: &str = "servicegateway.azure.com/service-cleanup";
+/// The finalizer of a Pod that leaves by an egress gateway.
+pub(crate) const POD_FINALIZER: &str = "servicegateway.azure.com/pod-cleanup";
 
 /// How names of security rules of ours begin.
 pub(crate) const SECURITY_RULE: &str = "k8s-azure-lb";

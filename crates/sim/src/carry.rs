@@ -85,12 +85,8 @@ impl Stage {
         let now_ms = process.clock_ms(self.now_ms);
         let plans = process.controller.counts().plans;
         let effects = process.controller.step(events, now_ms);
-        let planned = process.controller.counts().plans > plans;
         self.tally.controller_steps += 1;
-        self.check_said(number, &effects);
-        if planned {
-            self.check_plan(number);
-        }
+        self.check_step(number, plans, &effects);
         let effects = match self.mutant.take() {
             Some(mut mutant) => {
                 let effects = mutant.effects(effects, self, number);

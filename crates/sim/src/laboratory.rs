@@ -30,10 +30,8 @@ const KINDS: [(Kind, &str); 6] = [
     (Kind::GatedPods, "pods"),
 ];
 
-const EGRESS_LABEL: &str = "kubernetes.azure.com/service-egress-gateway";
-
 pub(crate) fn has_egress_label(object: &Value) -> bool {
-    object["metadata"]["labels"].get(EGRESS_LABEL).is_some()
+    object["metadata"]["labels"].get(crate::scene::objects::EGRESS_LABEL).is_some()
 }
 
 pub(crate) fn has_egress_finalizer(object: &Value) -> bool {

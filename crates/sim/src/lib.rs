@@ -9,6 +9,7 @@ pub mod check;
 pub mod config;
 pub mod crew;
 pub mod election;
+mod entries;
 pub mod exhaust;
 pub mod fault;
 pub mod happening;

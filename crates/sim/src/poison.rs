@@ -1,7 +1,7 @@
 //! A Service that Azure refuses, for as long as it does.
 
 use crate::carry::bare_path;
-use crate::check::tables::entries;
+use crate::entries::entries;
 use crate::random::Random;
 use crate::refusal::refusal;
 use crate::scene::{self, Layout};

@@ -9,16 +9,16 @@
 //!   made: a public IP of that name which stood before is another's, and the name is refused.
 
 use super::table::{Hosts, host_of, pod_addresses};
-use super::{EGRESS_LABEL, Registered, egress_of, id_of, judge_ip, rows, tenants};
+use super::{EGRESS_LABEL, Registered, held, id_of, judge_ip, rows, tenants};
 use crate::case::Case;
 use crate::estate::{has_finalizer, items, same, text};
+use crate::names::POD_FINALIZER;
 use crate::{region, tags};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The cluster's own way out.
 const DEFAULT: &str = "default-natgw";
-const POD_FINALIZER: &str = "servicegateway.azure.com/pod-cleanup";
 /// The longest name: the suffix of its IPv6 public IP has to fit into 80 letters.
 const MOST: usize = 73;
 
@@ -67,13 +67,6 @@ fn is_lent(case: &Case<'_>, registered: &Registered, name: &str) -> bool {
     let leads = |row: &Value| same(text(&row["properties"]["publicNatGatewayId"]), &nat);
     let free = rows.contains_key(name) && !registered.others.contains(name);
     !free && others.any(|(other, row)| other == name || leads(row))
-}
-
-/// Egress gateways of Pods with our finalizer, with or without an address: while a Pod changes its
-/// addresses it has none for a moment, as one that has just been created, and its way out stays.
-pub(super) fn held(case: &Case<'_>) -> BTreeSet<String> {
-    let pods = case.scene.pods.iter().filter(|pod| has_finalizer(pod, POD_FINALIZER));
-    pods.filter_map(|pod| egress_of(pod)).collect()
 }
 
 /// Whether a Pod has an address, and its host one of the same family.

@@ -5,9 +5,8 @@
 //!   the namespace which used it first. Whose Pods the table lists for it keeps it.
 //! - There are no more gateways than the cloud config allows.
 
-use super::egress::held;
 use super::table::pod_addresses;
-use super::{egress_of, id_of};
+use super::{egress_of, held, id_of};
 use crate::case::Case;
 use crate::estate::{items, text};
 use serde_json::Value;

@@ -4,18 +4,13 @@
 use super::{Company, merge};
 use crate::random::Random;
 use crate::scene::network;
+use crate::scene::objects::gateway_of;
 use crate::stage::Stage;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-const LABEL: &str = "kubernetes.azure.com/service-egress-gateway";
 /// What the name of every other Pod of a row ends in: a name is free once its Pod is gone.
 const SUCCESSOR: &str = "-b";
-
-/// The egress gateway that a Pod asks for, whose names have no letter case.
-pub(crate) fn gateway_of(pod: &Value) -> Option<String> {
-    pod["metadata"]["labels"][LABEL].as_str().map(str::to_lowercase)
-}
 
 /// Whether a Pod has no address yet.
 pub(super) fn is_homeless(pod: &Value) -> bool {
@@ -117,7 +112,8 @@ mod tests {
     fn a_pod_and_its_successor_take_turns_and_a_new_one_has_no_address() {
         assert_eq!(successor("pod-7"), "pod-7-b");
         assert_eq!(successor("pod-7-b"), "pod-7");
-        let pod = objects::pod("pod-7", &json!({LABEL: "Team-1"}), 0, "10.244.0.10");
+        let pod =
+            objects::pod("pod-7", &json!({(objects::EGRESS_LABEL): "Team-1"}), 0, "10.244.0.10");
         assert!(!is_homeless(&pod));
         let fresh = fresh(&pod, "pod-7-b");
         assert!(is_homeless(&fresh) && fresh["status"]["podIPs"].is_null());

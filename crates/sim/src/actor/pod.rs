@@ -1,10 +1,11 @@
 //! Pods come, go, move to another node under the same address, and leave through egress gateways,
 //! whose Pods may all be replaced at once.
 
-use super::crew::{gateway_of, is_homeless};
+use super::crew::is_homeless;
 use super::{Company, living};
 use crate::random::Random;
 use crate::scene::objects;
+use crate::scene::objects::gateway_of;
 use crate::stage::Stage;
 use kube_emulator::{ObjectRef, Part, Patch};
 use serde_json::{Value, json};

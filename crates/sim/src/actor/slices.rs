@@ -3,7 +3,7 @@
 
 use super::doubts::is_doubtful;
 use super::{Company, living, merge};
-use crate::check::tables::entries;
+use crate::entries::entries;
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::scene::{self, Layout, Scene, TENANT, objects};

@@ -130,7 +130,7 @@ mod tests {
         let service = living(stage, "services", namespace, NAME).expect("it is there");
         let uid = service["metadata"]["uid"].as_str().expect("it has one").to_lowercase();
         let tables = stage.azure.gateway(&crate::scene::gateway()).expect("there is one");
-        let rows = crate::check::tables::entries(&tables).into_iter();
+        let rows = crate::entries::entries(&tables).into_iter();
         rows.filter(|row| row.2 == uid).map(|row| row.1).collect()
     }
 

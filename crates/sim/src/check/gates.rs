@@ -4,8 +4,8 @@
 //! shuts while its Pod is in use.
 
 use super::form::{conditions, seconds};
-use super::tables::entries;
 use super::tenants::is_refused;
+use crate::entries::entries;
 use crate::scene;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;

@@ -2,7 +2,7 @@
 
 use super::azure::address_of;
 use super::form::parts;
-use super::tables::{Entry, entries};
+use crate::entries::{Entry, entries};
 use crate::scene;
 use crate::stage::Stage;
 use model::policy::DriftPolicy;

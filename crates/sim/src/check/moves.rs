@@ -91,7 +91,7 @@ impl Stage {
         let both = !former.is_empty() && !self.told_of(service, home).is_empty();
         let goes = turns && both && direction(service) == Some(home.other().reason());
         let (since_ms, edited_at) = (self.now_ms, known.edited_at);
-        goes.then(|| (uid, Together { since_ms, edited_at, former }))
+        goes.then_some((uid, Together { since_ms, edited_at, former }))
     }
 
     /// Addresses that a Service tells of one kind of load balancers. The public IPs of container
@@ -105,7 +105,7 @@ impl Stage {
         let known = self.truth.services.get(text(&service["metadata"]["uid"]));
         let own = |ip: &&str| !known.is_some_and(|known| known.additional.contains(*ip));
         let all = told(service).filter(own);
-        all.filter(|ip| of_pods(*ip) == (backends == Backends::Pods)).map(str::to_owned).collect()
+        all.filter(|ip| of_pods(ip) == (backends == Backends::Pods)).map(str::to_owned).collect()
     }
 
     /// L4: a Service that goes to container load balancers and tells the addresses of both, and
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn who_has_both_addresses_when_the_config_turns_has_them_anew() {
         let mut stage = Stage::plain(Layout::Containers, 1_500);
-        stage.create(crate::scene::objects::service("default", 0));
+        stage.create(scene::objects::service("default", 0));
         assert!(stage.settle(3_600_000));
         let mut changes = over_nodes();
         changes["layoutMigration"]["keepBoth"] = json!("10m");

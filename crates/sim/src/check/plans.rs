@@ -4,10 +4,19 @@ use crate::check::Breach;
 use crate::process::Hold;
 use crate::stage::Stage;
 use crate::tally::count;
+use control::Effect;
 
 impl Stage {
+    /// A process has taken a step, before which it had planned so often.
+    pub(crate) fn check_step(&mut self, number: usize, plans: u64, effects: &[Effect]) {
+        self.check_said(number, effects);
+        if self.processes[number].controller.counts().plans > plans {
+            self.check_plan(number);
+        }
+    }
+
     /// Reads a plan as a stranger would.
-    pub(crate) fn check_plan(&mut self, number: usize) {
+    fn check_plan(&mut self, number: usize) {
         let process = &self.processes[number];
         let controller = &process.controller;
         // A standby plans of what it has read, and carries nothing out.

@@ -3,8 +3,8 @@
 use super::api::has_finalizer;
 use super::azure::Write;
 use super::form::{destinations, is_in, parts};
-use super::tables::entries;
 use crate::config::without_cluster;
+use crate::entries::entries;
 use crate::scene::objects::{OTHER_ADDRESS, OTHER_CLUSTERS, is_theirs};
 use crate::scene::{self, Layout};
 use crate::stage::{Sent, Stage};

@@ -2,15 +2,13 @@
 
 use super::azure::Write;
 use crate::actor::doubts::is_doubtful;
+use crate::entries::{Entry, entries};
 use crate::scene;
 use crate::scene::objects::is_theirs;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use serde_json::Value;
 use std::collections::BTreeSet;
-
-/// A location, an address there, and the name of a service that the address stands for.
-pub(crate) type Entry = (String, String, String);
 
 impl Stage {
     /// S4: a registration is not taken away by who has put the addresses there that lead to it.
@@ -233,17 +231,4 @@ fn is_connected(tables: &Value, name: &str) -> bool {
         let pools = row["properties"]["loadBalancerBackendPools"].as_array();
         pools.is_some_and(|pools| !pools.is_empty())
     })
-}
-
-/// The table of addresses.
-pub(crate) fn entries(tables: &Value) -> BTreeSet<Entry> {
-    let mut found = BTreeSet::new();
-    for (location, at) in tables["locations"].as_object().into_iter().flatten() {
-        for (address, names) in at.as_object().into_iter().flatten() {
-            let names = names.as_array().into_iter().flatten().filter_map(Value::as_str);
-            let entry = |name: &str| (location.clone(), address.clone(), name.to_lowercase());
-            found.extend(names.map(entry));
-        }
-    }
-    found
 }

@@ -1,9 +1,9 @@
 //! S9: what Services have stays as it is, whatever another tenant claims of it.
 
 use super::form::{bare, destinations, is_in, parts, text, told};
-use super::tables::entries;
 use crate::actor::hostile::consents;
 use crate::config::without_cluster;
+use crate::entries::entries;
 use crate::scene::{self, TENANT};
 use crate::stage::Stage;
 use serde_json::Value;

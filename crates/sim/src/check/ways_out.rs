@@ -5,7 +5,7 @@
 use super::api::has_finalizer;
 use super::azure::Write;
 use super::form::is_in;
-use crate::actor::crew::gateway_of;
+use crate::scene::objects::gateway_of;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use arm::Method;

@@ -9,6 +9,14 @@ pub const OTHER_CLUSTERS: &str = "k8s-azure-lb_allow_IPv4_c5f86050edc6fef4cc77f3
 /// Where that rule leads.
 pub const OTHER_ADDRESS: &str = "20.50.0.12";
 
+/// The label by which a Pod asks for an egress gateway.
+pub(crate) const EGRESS_LABEL: &str = "kubernetes.azure.com/service-egress-gateway";
+
+/// The egress gateway that a Pod asks for, whose names have no letter case.
+pub(crate) fn gateway_of(pod: &Value) -> Option<String> {
+    pod["metadata"]["labels"][EGRESS_LABEL].as_str().map(str::to_lowercase)
+}
+
 /// What is in Azure before anybody asks for a load balancer: a network, a security group with
 /// rules of others, public IPs that were brought, and another cluster's things.
 #[must_use]
