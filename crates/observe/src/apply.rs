@@ -1,6 +1,7 @@
 //! Facts from Kubernetes enter the World.
 
 use crate::fact::KubernetesFact;
+use crate::gone::Gone;
 use model::kubernetes::{
     EndpointSlice, GATEWAY_FINALIZER, GatedPod, LoadBalancerType, Node, POD_FINALIZER, Pod,
     SERVICE_FINALIZER, Service, Wish,
@@ -46,6 +47,7 @@ pub struct Listing {
     namespaces: Option<BTreeSet<Arc<str>>>,
     names: BTreeMap<ServiceName, ServiceUid>,
     left: Vec<Arc<Service>>,
+    gone: Gone,
 }
 
 impl Listing {
@@ -53,6 +55,22 @@ impl Listing {
     /// business any more. One that a list lacks is not among them: a list may be old.
     pub fn take_left(&mut self) -> Vec<Arc<Service>> {
         std::mem::take(&mut self.left)
+    }
+
+    /// Notes that an answer has told the end of an object, before that is applied. The watch may
+    /// bring what is older for a while.
+    pub fn note_gone(&mut self, held: &Kubernetes, fact: &KubernetesFact) {
+        self.gone.note(held, fact);
+    }
+
+    /// A list under way names an object that is gone by now.
+    fn name(&mut self, fact: &KubernetesFact) {
+        match fact {
+            KubernetesFact::Service(service) => name_in(&mut self.services, &service.uid),
+            KubernetesFact::Pod(pod) => name_in(&mut self.pods, &pod.name),
+            KubernetesFact::GatedPod(pod) => name_in(&mut self.gated_pods, &pod.name),
+            _ => {}
+        }
     }
 
     /// The Service that has a name, of those that matter to us.
@@ -65,11 +83,17 @@ impl Listing {
 /// Takes one fact.
 ///
 /// # Guarantees
-/// - A fact older than what is held of the same object is ignored.
+/// - A fact older than what is held of the same object is ignored, and one of an object that an
+///   answer has told to be gone ([`Listing::note_gone`]).
 /// - Facts of different objects may come in any order: the end is the same. So may those of one
 ///   object while it matters to us.
 /// - A fact that differs only in its revision is `Unchanged`; the revision is kept.
 pub fn apply(held: &mut Kubernetes, listing: &mut Listing, fact: KubernetesFact) -> Applied {
+    listing.gone.settle(held, &fact);
+    if listing.gone.has(&fact) {
+        listing.name(&fact);
+        return Applied::Unchanged;
+    }
     match fact {
         KubernetesFact::Service(service) => apply_service(held, listing, *service),
         KubernetesFact::ServiceGone(uid) => {
@@ -190,15 +214,17 @@ pub fn matters(service: &Service) -> bool {
         || service.condition.is_some()
 }
 
-/// Whether [`apply`] ignores a Service: what is held of it is newer, or another Service has its
-/// name by now.
+/// Whether [`apply`] ignores a Service: what is held of it is newer, it is gone, or another Service
+/// has its name by now.
 #[must_use]
 pub fn is_outdated(held: &Kubernetes, listing: &Listing, service: &Service) -> bool {
     let newer = |uid: &ServiceUid| {
         let held = held.services.get(uid);
         held.is_some_and(|held| is_older(&service.revision, &held.revision))
     };
-    newer(&service.uid) || listing.holder(&service.name).is_some_and(newer)
+    listing.gone.has_service(&service.uid)
+        || newer(&service.uid)
+        || listing.holder(&service.name).is_some_and(newer)
 }
 
 fn apply_service(held: &mut Kubernetes, listing: &mut Listing, service: Service) -> Applied {
@@ -272,6 +298,7 @@ fn end(
     let kept = match kind {
         Kind::Services => match listing.services.take() {
             Some(named) => {
+                listing.gone.keep_services(&named);
                 let kept = keep(&mut held.services, Some(&named), revision);
                 let services = &held.services;
                 listing.names.retain(|_, uid| services.contains_key(uid));
@@ -281,8 +308,15 @@ fn end(
         },
         Kind::Nodes => keep(&mut held.nodes, listing.nodes.take().as_ref(), revision),
         Kind::EndpointSlices => keep(&mut held.slices, listing.slices.take().as_ref(), revision),
-        Kind::Pods => listing.pods.take().map(|named| end_pods(held, &named, revision)),
-        Kind::GatedPods => keep(&mut held.gated_pods, listing.gated_pods.take().as_ref(), revision),
+        Kind::Pods => listing.pods.take().map(|named| {
+            listing.gone.keep_pods(&named);
+            end_pods(held, &named, revision)
+        }),
+        Kind::GatedPods => {
+            let named = listing.gated_pods.take();
+            named.iter().for_each(|named| listing.gone.keep_gated_pods(named));
+            keep(&mut held.gated_pods, named.as_ref(), revision)
+        }
         Kind::Namespaces => listing.namespaces.take().map(|named| {
             let before = held.namespaces.len();
             held.namespaces.retain(|name, _| named.contains(name));

@@ -10,6 +10,7 @@ pub mod apply;
 pub mod azure;
 pub mod config;
 pub mod fact;
+mod gone;
 pub mod intern;
 pub mod kubernetes;
 pub mod need;

@@ -233,10 +233,14 @@ impl Lint<'_> {
                 let detail = format!("{} stands before {}", link.id.name(), frontend.name);
                 self.say(Breach::StillReferenced, &change.target, detail);
             }
-            // A Service that changes its frontend stays open until the new one stands.
-            let wanted = Base::of(&frontend.name)
-                .and_then(|base| self.services.get(&base))
-                .is_some_and(|service| service.wish == Wish::LoadBalancer);
+            // A Service that changes its frontend stays open until the new one stands, whoever the
+            // old one is named after.
+            let led = before.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
+            let mut names = led.map(|rule| &rule.name).chain([&frontend.name]);
+            let wanted = names.any(|name| {
+                let service = Base::of(name).and_then(|base| self.services.get(&base));
+                service.is_some_and(|service| service.wish == Wish::LoadBalancer)
+            });
             if let Some(address) = self.address(&frontend.address)
                 && !wanted
                 && open.contains(&address)

@@ -6,7 +6,7 @@ use fixture::{
     service, world,
 };
 use model::azure::{
-    FrontendAddress, LoadBalancer, PrivateLinkService, PublicIp, RuleProtocol, SecurityGroup,
+    FrontendAddress, LoadBalancer, PrivateLinkService, PublicIp, Rule, RuleProtocol, SecurityGroup,
     SecurityRule, Sku,
 };
 use model::kubernetes::{Deletion, Endpoint, EndpointSlice, Ingress, Readiness, Target, Wish};
@@ -259,12 +259,7 @@ fn limits() {
         b.rules = (0..1_501u16)
             .map(|n| {
                 let name = format!("{}-{n}", rule.name).into();
-                model::azure::Rule {
-                    name,
-                    frontend_port: 1 + n,
-                    backend_port: 1 + n,
-                    ..rule.clone()
-                }
+                Rule { name, frontend_port: 1 + n, backend_port: 1 + n, ..rule.clone() }
             })
             .collect();
     });
@@ -325,6 +320,17 @@ fn backends_and_order() {
         b.rules.clear();
     });
     assert_eq!(found(&open, vec![gone]), [Breach::OpenWithoutFrontend]);
+    // One that stands there, too, changes its frontend.
+    let heir = fixture::numbered(2, &[]);
+    let name = format!("{}-TCP-81", heir.uid.base_name());
+    let own = the(&open).rules[0].clone();
+    the_mut(&mut open).rules.push(Rule { name: name.into(), frontend_port: 81, ..own });
+    open.kubernetes.services.insert(heir.uid.clone(), Arc::new(heir));
+    let gone = edit(&open, |b| {
+        b.frontends.clear();
+        b.rules.clear();
+    });
+    assert_eq!(found(&open, vec![gone]), []);
 }
 
 #[test]

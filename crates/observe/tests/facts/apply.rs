@@ -3,6 +3,7 @@
 use model::kubernetes::{Node, SERVICE_FINALIZER, Service};
 use model::world::{Kind, Kubernetes};
 use model::{Group, NodeName, ServiceName, ServiceUid};
+use observe::apply::is_outdated;
 use observe::kubernetes::{
     gated_pod_from_value, node_from_value, pod_from_value, service_from_value, slice_from_value,
 };
@@ -72,6 +73,51 @@ fn another_uid_of_the_same_name_is_another_service() {
     assert_eq!(held.uids(), ["2"]);
     held.service(service("a", "3", 9, "ClusterIP", &[]));
     assert_eq!(held.uids(), Vec::<&str>::new());
+}
+
+/// An answer may be newer than the watch.
+#[test]
+fn what_an_answer_has_told_to_be_gone_stays_gone() {
+    let mut held = Held::default();
+    held.service(service("a", "1", 1, "LoadBalancer", &[]));
+    let gone = KubernetesFact::ServiceGone(ServiceUid::new("1"));
+    held.listing.note_gone(&held.kubernetes, &gone);
+    assert_eq!(held.take(gone.clone()), Applied::Changed);
+    assert_eq!(held.listing.take_left().len(), 1);
+    let late = || service("a", "1", 2, "LoadBalancer", &[]);
+    assert!(is_outdated(&held.kubernetes, &held.listing, &late()));
+    assert_eq!(held.service(late()), Applied::Unchanged);
+    // So is what an old list still names.
+    held.take(KubernetesFact::ListBegin(Kind::Services));
+    held.service(late());
+    held.take(KubernetesFact::ListEnd(Kind::Services, None));
+    assert_eq!(held.service(late()), Applied::Unchanged);
+    assert_eq!(held.uids(), Vec::<&str>::new());
+    // Then the watch tells its end, and nothing of it is kept.
+    assert_eq!(held.take(gone), Applied::Unchanged);
+    assert_eq!(held.listing, Listing::default());
+}
+
+/// Pods are known by their names: the next one of that name is another.
+#[test]
+fn a_pod_that_an_answer_has_told_to_be_gone_stays_gone() {
+    let pod = |uid: &str, revision: &str| {
+        let value = json!({"metadata": {"name": "p", "namespace": "d", "uid": uid,
+            "resourceVersion": revision,
+            "labels": {"kubernetes.azure.com/service-egress-gateway": "out"}}});
+        KubernetesFact::Pod(pod_from_value(&value, &mut Interner::default()).unwrap())
+    };
+    let mut held = Held::default();
+    assert_eq!(held.take(pod("1", "1")), Applied::Changed);
+    let name = held.kubernetes.pods.keys().next().unwrap().clone();
+    let gone = KubernetesFact::PodGone(name);
+    held.listing.note_gone(&held.kubernetes, &gone);
+    held.take(gone.clone());
+    assert_eq!(held.take(pod("1", "2")), Applied::Unchanged);
+    assert_eq!(held.take(pod("2", "4")), Applied::Changed);
+    held.take(gone.clone());
+    held.take(gone);
+    assert_eq!(held.listing, Listing::default());
 }
 
 #[test]

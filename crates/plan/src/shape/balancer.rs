@@ -162,7 +162,8 @@ pub(crate) fn plan(
         let ways = bridge::transition_pools(draft, &after, seats);
         let draining = pool::ensure(draft, &mut after, seats, &seated);
         draft.told.draining.get_or_insert_default().extend(draining);
-        bridge::lead(draft, &mut after, seats, ways);
+        let beside = bridge::lead(draft, &mut after, seats, ways);
+        draft.told.draining.get_or_insert_default().extend(beside);
         unserved::note(draft, &after, seats, &seated);
         let nodes = pool::count(seats);
         draft.told.findings.extend(limit::crowded(draft, &after, nodes));

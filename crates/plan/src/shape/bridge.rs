@@ -6,18 +6,25 @@
 //! no rule leads to an empty pool meanwhile.
 
 use super::{member, pool};
-use crate::claim::limit;
 use crate::claim::placement::{Assignment, Backends};
 use crate::draft::Draft;
 use crate::own::{name as names, part};
 use crate::standing::pool::{is_preconfigured, kind};
 use model::Family;
 use model::azure::{LoadBalancer, Pool, Sku};
+use model::drain::Drainer;
 use model::policy::{MigrateApi, PoolKind};
 use model::report::Finding;
+use std::collections::BTreeSet;
 
-/// The pools that a switch goes over now, each as it is to be.
-pub(crate) type TransitionPools = Vec<(Family, Pool)>;
+/// The pools that a switch goes over now.
+#[derive(Debug, Default)]
+pub(crate) struct TransitionPools {
+    /// Each as it is to be.
+    pools: Vec<(Family, Pool)>,
+    /// Addresses in them whose nodes are going or gone.
+    draining: BTreeSet<Drainer>,
+}
 
 /// Finds the families whose rules go over another pool now.
 pub(crate) fn transition_pools(
@@ -25,11 +32,11 @@ pub(crate) fn transition_pools(
     balancer: &LoadBalancer,
     seats: &Assignment,
 ) -> TransitionPools {
-    let Backends::Nodes(nodes) = &seats.backends else { return Vec::new() };
+    let mut ways = TransitionPools::default();
+    let Backends::Nodes(nodes) = &seats.backends else { return ways };
     if balancer.sku == Sku::Basic || is_preconfigured(draft, seats.exposure) {
-        return Vec::new();
+        return ways;
     }
-    let mut ways = Vec::new();
     for family in Family::ALL {
         let main = names::pool(&draft.policy.cluster, family);
         let Some(main) = part::named(&balancer.pools, &main) else {
@@ -58,26 +65,28 @@ pub(crate) fn transition_pools(
             network: main.network.clone(),
             ..pool::empty(&name)
         });
-        let most = limit::pool_members(balancer.sku);
-        pool::fill(draft, &mut bridge, family, nodes, pool::Room { most, leaving: &[] });
+        let draining = pool::hold_beside(draft, balancer, &mut bridge, family, nodes);
         // Better the old kind than no backend.
         if !bridge.addresses.is_empty() {
-            ways.push((family, bridge));
+            ways.pools.push((family, bridge));
+            ways.draining.extend(draining);
         }
     }
     ways
 }
 
 /// Leads the rules of our Services over the pools of these families, and those of the others to
-/// the cluster's own.
+/// the cluster's own. A pool to which rules of nobody known still lead stays, and holds the nodes.
+/// Returns the addresses in such pools whose nodes are going or gone.
 pub(crate) fn lead(
     draft: &mut Draft<'_>,
     balancer: &mut LoadBalancer,
     seats: &Assignment,
     ways: TransitionPools,
-) {
+) -> BTreeSet<Drainer> {
+    let TransitionPools { pools: ways, mut draining } = ways;
     if is_preconfigured(draft, seats.exposure) {
-        return;
+        return draining;
     }
     for family in Family::ALL {
         let cluster = &draft.policy.cluster;
@@ -100,13 +109,22 @@ pub(crate) fn lead(
             (None, Some(at)) if !balancer.rules.iter().any(|r| r.pool.as_ref() == Some(&from)) => {
                 balancer.pools.remove(at);
             }
-            (None, _) => {}
+            (None, Some(at)) => {
+                let mut left = balancer.pools[at].clone();
+                if let Backends::Nodes(nodes) = &seats.backends {
+                    let held = pool::hold_beside(draft, balancer, &mut left, family, nodes);
+                    draining.extend(held);
+                }
+                balancer.pools[at] = left;
+            }
+            (None, None) => {}
         }
         if bridge.is_some() {
             let finding = under_way(draft, balancer, &main, &over);
             draft.told.findings.push(finding);
         }
     }
+    draining
 }
 
 /// Says that a switch is under way, and who else is touched by it.

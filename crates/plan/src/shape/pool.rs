@@ -103,17 +103,43 @@ fn ensure_one(
         PoolKind::PodIp => false,
     };
     if holds_addresses {
-        let draining = drain::draining(draft, pool, site.homes);
-        let draining = draining.into_iter().map(Drainer::from).collect();
         let most = limit::pool_members(balancer.sku);
-        fill(draft, pool, family, nodes, Room { most, leaving: &leaving });
-        return draining;
+        return hold(draft, pool, family, nodes, (most, &leaving, site.homes));
     }
     if kind == PoolKind::NodeNic && !pool.addresses.is_empty() {
         pool.addresses.clear();
         pool.network = None;
     }
     Vec::new()
+}
+
+/// Makes a pool of addresses hold the nodes. Returns the addresses in it whose nodes are going or
+/// gone.
+fn hold(
+    draft: &Draft<'_>,
+    pool: &mut Pool,
+    family: Family,
+    nodes: &[Arc<Node>],
+    (most, leaving, homes): (usize, &[IpAddr], &drain::Homes),
+) -> Vec<Drainer> {
+    let draining = drain::draining(draft, pool, homes);
+    fill(draft, pool, family, nodes, Room { most, leaving });
+    draining.into_iter().map(Drainer::from).collect()
+}
+
+/// Makes a pool of addresses beside the cluster's own hold the nodes. Returns the addresses in it
+/// whose nodes are going or gone.
+pub(crate) fn hold_beside(
+    draft: &Draft<'_>,
+    balancer: &LoadBalancer,
+    pool: &mut Pool,
+    family: Family,
+    nodes: &[Arc<Node>],
+) -> Vec<Drainer> {
+    let homes = drain::homes(draft);
+    let leaving = drain::leaving(draft, &balancer.id, pool, &homes);
+    let most = limit::pool_members(balancer.sku);
+    hold(draft, pool, family, nodes, (most, &leaving, &homes))
 }
 
 /// Pools that are named as a Service's own is, and to which no rule led: somebody took the rules
@@ -184,21 +210,15 @@ pub(crate) fn empty(name: &str) -> Pool {
 
 /// What a pool has room for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room<'a> {
+struct Room<'a> {
     /// Addresses, at most.
-    pub most: usize,
+    most: usize,
     /// Addresses of nodes that are gone, or both left out and going, and still drain.
-    pub leaving: &'a [IpAddr],
+    leaving: &'a [IpAddr],
 }
 
 /// Makes a pool hold the addresses of nodes.
-pub(crate) fn fill(
-    draft: &Draft<'_>,
-    pool: &mut Pool,
-    family: Family,
-    nodes: &[Arc<Node>],
-    room: Room<'_>,
-) {
+fn fill(draft: &Draft<'_>, pool: &mut Pool, family: Family, nodes: &[Arc<Node>], room: Room<'_>) {
     if !draft.world.is_complete(&[Kind::Nodes]) {
         return;
     }

@@ -18,7 +18,7 @@ use crate::claim::security_group::{WantedRule, room, share};
 use crate::draft::{Case, Draft};
 use crate::order::moving;
 use crate::own::name::{folded, is_managed};
-use crate::own::{part, tags};
+use crate::own::{is_claimed, part, tags};
 use crate::standing::security_group::is_idle;
 use crate::verdict::Refusal;
 use kept::{Kept, kept};
@@ -204,11 +204,13 @@ fn close(
         wanted.is_some() || !rule.destinations.is_empty()
     });
     // Kubernetes empties the status of a Service that wants no load balancer any more: the ledger
-    // knows whose an address is.
+    // knows whose an address is. Of one that does not carry our finalizer yet the ledger tells an
+    // earlier time: what it has now stays open.
     let recorded = book.services(&closed);
     let had = |case: &&Case<'_>| {
-        case.service.ingress.iter().any(|i| i.ip.as_ref().is_some_and(|ip| closed.contains(ip)))
-            || recorded.contains(&case.service.uid)
+        let is_new = case.intent().is_some() && !is_claimed(draft.policy, case.service);
+        let mut told = case.service.ingress.iter().filter_map(|i| i.ip.as_ref());
+        !is_new && (told.any(|ip| closed.contains(ip)) || recorded.contains(&case.service.uid))
     };
     draft.cases.values().filter(had).map(|case| case.service.uid.clone()).collect()
 }

@@ -137,7 +137,7 @@ impl Controller {
         self.term.claims.remove(object);
         let (name, uid) = match object {
             Object::Service { uid, .. } => {
-                return self.learn(KubernetesFact::ServiceGone(uid.clone()), now_ms);
+                return self.learn_gone(KubernetesFact::ServiceGone(uid.clone()), now_ms);
             }
             Object::Pod { name, uid } => (name, uid),
         };
@@ -145,11 +145,17 @@ impl Controller {
         let is_held = held.pods.get(name).is_some_and(|pod| pod.uid == *uid);
         let is_gated = held.gated_pods.get(name).is_some_and(|pod| pod.uid == *uid);
         if is_held {
-            self.learn(KubernetesFact::PodGone(name.clone()), now_ms);
+            self.learn_gone(KubernetesFact::PodGone(name.clone()), now_ms);
         }
         if is_gated {
-            self.learn(KubernetesFact::GatedPodGone(name.clone()), now_ms);
+            self.learn_gone(KubernetesFact::GatedPodGone(name.clone()), now_ms);
         }
+    }
+
+    /// An answer tells the end of an object, and may be newer than the watch.
+    fn learn_gone(&mut self, fact: KubernetesFact, now_ms: u64) {
+        self.reads.listing.note_gone(&self.world.kubernetes, &fact);
+        self.learn(fact, now_ms);
     }
 
     /// What was written, as the API server holds it now. An object that the watch has shown to be

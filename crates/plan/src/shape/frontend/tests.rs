@@ -1,9 +1,10 @@
 //! Edits of the subnet of an internal Service with an address that it insists on.
 
 use crate::shape::stage::{ADDRESS, PINNED, SUBNET, change, internal, parts, report};
-use crate::shape::stage::{policy, settled, world};
-use model::kubernetes::Service;
+use crate::shape::stage::{balancer, planned, policy, settled, uid, world};
+use model::kubernetes::{Service, Wish};
 use model::report::State;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 fn pinned(n: u16, port: u16, subnet: &str) -> Service {
@@ -71,4 +72,21 @@ fn addresses_of_a_status_keep_the_order_that_is_found() {
     Arc::make_mut(service).ingress.reverse();
     let (plan, _) = crate::plan(&world, &policy());
     assert!(plan.is_empty(), "{plan:#?}");
+}
+
+/// What has the name of a Service that let go of it is theirs who stand on it.
+#[test]
+fn a_frontend_that_was_handed_on_goes_on_account_of_those_who_stand_on_it() {
+    let shared = |n, port| internal(n, port, &[(PINNED, ADDRESS)]);
+    let mut world = settled(world(vec![shared(1, 80), shared(2, 81)]));
+    change(&mut world, Service { wish: Wish::Nothing, ..shared(1, 80) });
+    let mut world = settled(world);
+    assert_eq!(parts(&world), ["1 10.224.9.9", "2-TCP-81 -> 1"]);
+    let other = internal(1, 80, &[(PINNED, "10.224.9.10")]);
+    change(&mut world, Service { finalizers: Vec::new(), ..other });
+    change(&mut world, internal(2, 81, &[(PINNED, "10.224.9.11")]));
+    let (plan, _) = planned(&world);
+    let id = &balancer(&world).id;
+    let goes = plan.changes.iter().find(|change| change.target == *id);
+    assert_eq!(goes.map(|change| &change.causes), Some(&BTreeSet::from([uid(2)])));
 }

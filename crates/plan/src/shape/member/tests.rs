@@ -1,7 +1,7 @@
 use explain::forecast::{Forecast, forecast};
 use model::azure::{
     AdminState, Ipv6Service, LoadBalancer, MemberConfiguration, MemberKind, MemberState, Pool,
-    PoolAddress, PoolMember, PrivateLinkRank, Rest,
+    PoolAddress, PoolMember, PrivateLinkRank, Rest, Rule,
 };
 use model::drain::Drainer;
 use model::kubernetes::{Membership, Node, NodeRole, Service, Wish};
@@ -439,6 +439,31 @@ fn a_pool_of_addresses_stays_one_until_a_node_can_join_through_its_nic() {
     });
     let last = puts.next_back().expect("the load balancer is written");
     assert_eq!((last.rules[0].pool.clone(), last.pools.len()), (Some(pool()), 1));
+}
+
+/// A rule of somebody else's leads to it.
+#[test]
+fn a_pool_of_a_switch_that_stays_holds_the_nodes() {
+    let policy = policy(PoolKind::NodeIp);
+    let mut world = world();
+    settle(&mut world, &policy);
+    let over = balancer().child("backendAddressPools", "kubernetes_switch");
+    let all = world.azure.balancers.known_mut().expect("tests know them");
+    let there = Arc::make_mut(all.get_mut(&balancer()).expect("it was made"));
+    there.pools.push(Pool { name: "kubernetes_switch".into(), ..there.pools[0].clone() });
+    let own = there.rules[0].clone();
+    there.rules.push(Rule { name: "theirs".into(), pool: Some(over), frontend_port: 8080, ..own });
+    assert!(crate::plan(&world, &policy).0.changes.is_empty(), "nothing is to be done");
+    world.kubernetes.nodes.remove(&node(0).name);
+    let (plan, _) = crate::plan(&world, &policy);
+    let written = change(&plan.changes, &balancer()).map(|change| &change.action);
+    let Some(Action::Put { after: Resource::LoadBalancer(after), .. }) = written else {
+        panic!("the load balancer is written");
+    };
+    for pool in &after.pools {
+        let held: Vec<_> = pool.addresses.iter().map(|a| (&*a.name, a.admin)).collect();
+        assert_eq!(held, [("vmss000000", AdminState::Down), ("vmss000001", AdminState::None)]);
+    }
 }
 
 fn steps(found: &Forecast) -> Vec<&str> {

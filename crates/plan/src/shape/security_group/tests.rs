@@ -542,3 +542,18 @@ fn a_write_that_closes_an_address_is_on_its_services_account() {
     let (plan, _) = planned(&world);
     assert_eq!(plan.writes, [], "its address is told once it is open");
 }
+
+/// The ledger names a Service that has let go of an address as long as others are on it. It has
+/// nothing there when it comes back.
+#[test]
+fn what_a_service_once_had_is_not_closed_on_its_account() {
+    let mut world = settled(world(vec![closed(1, 80, &[]), closed(2, 82, &[])]));
+    change(&mut world, Service { wish: Wish::Nothing, ..closed(2, 82, &[]) });
+    let mut world = settled(world);
+    let other = internal(2, 82, &[(PINNED, "10.224.9.10")]);
+    change(&mut world, Service { finalizers: Vec::new(), ..other });
+    change(&mut world, closed(1, 81, &[]));
+    let (plan, _) = planned(&world);
+    let closing = plan.changes.iter().find(|c| c.target == policy().security_group_id());
+    assert_eq!(closing.map(|closing| &closing.causes), Some(&BTreeSet::from([uid(1)])));
+}
