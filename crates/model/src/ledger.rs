@@ -128,6 +128,16 @@ impl SetTags {
         }
     }
 
+    /// Leaves out what another set does not have.
+    pub fn keep(&mut self, other: &Self) {
+        let both =
+            self.each().filter(|(ip, key)| other.keys.get(*ip).is_some_and(|k| k.contains(*key)));
+        let both: Vec<(Arc<str>, Arc<str>)> =
+            both.map(|(ip, key)| (ip.clone(), key.clone())).collect();
+        *self = Self::default();
+        both.iter().for_each(|(ip, key)| self.put(ip, key));
+    }
+
     /// The keys of a public IP, in lower case.
     #[must_use]
     pub fn of(&self, ip: &ResourceId) -> Option<&BTreeSet<Arc<str>>> {

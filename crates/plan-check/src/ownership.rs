@@ -8,7 +8,7 @@ use model::azure::{
 use model::gateway::DEFAULT_EGRESS;
 use model::kubernetes::Backends;
 use model::plan::{Action, Change, Resource};
-use model::{Family, ResourceId};
+use model::{Family, ResourceId, ServiceName};
 use plan::ask::SHARED_PROBE;
 use plan::own::{self, Whose, name, tags};
 use std::collections::BTreeSet;
@@ -126,12 +126,14 @@ impl Lint<'_> {
     /// A pool of ours by its name, or by the rules that led to it.
     fn is_own_pool(&self, balancer: &LoadBalancer, pool: &Pool) -> bool {
         let named = |name: String| name.eq_ignore_ascii_case(&pool.name);
-        let services = self.services.values();
+        let gone = self.world.abandoned.iter().filter_map(|name| name.split_once('/'));
+        let gone = gone.map(|(namespace, name)| ServiceName::new(namespace, name));
+        let services = self.services.values().map(|s| s.name.clone()).chain(gone);
         let id = balancer.id.child("backendAddressPools", &pool.name);
         let mut rules = balancer.rules.iter().filter(|r| r.pool.as_ref() == Some(&id)).peekable();
         let led = rules.peek().is_some() && rules.all(|rule| self.is_ours(&rule.name));
         name::is_common_pool(&self.policy.cluster, &pool.name)
-            || services.flat_map(|s| Family::ALL.map(|f| name::local_pool(&s.name, f))).any(named)
+            || services.flat_map(|s| Family::ALL.map(|f| name::local_pool(&s, f))).any(named)
             || led
     }
 

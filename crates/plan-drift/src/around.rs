@@ -3,11 +3,12 @@
 use super::{Confirmed, find, overlay, parts, tables};
 use model::azure::{LoadBalancer, Rule};
 use model::drift::{Drift, Part};
-use model::plan::{Action, Change, Resource};
+use model::plan::{Action, Change, Edit, Object, Resource};
 use model::report::Wait;
 use model::world::Azure;
 use model::{Plan, Policy, Report, ResourceId, World};
 use plan::Planner;
+use plan::own::Base;
 use plan::own::name::folded;
 use plan::own::part;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +50,7 @@ pub fn plan_around(
         }
         let mut needed = unmask(&mut plan, &world.azure, confirmed, &held);
         needed.extend(left_open(&plan, world, &held));
+        needed.extend(told(&plan, world, confirmed, &held));
         if needed.is_empty() {
             drifts.sort_by(|a, b| (&a.target, &a.part).cmp(&(&b.target, &b.part)));
             return (plan, report);
@@ -162,6 +164,45 @@ fn lost_rules(change: &Change, found: &Resource) -> Vec<Part> {
     let lost = after.rules.iter().filter(|rule| rule.frontend.as_ref().is_some_and(moves));
     let lost = lost.filter(|rule| !stands(rule));
     lost.map(|rule| Part { kind: "rule", name: Arc::clone(&rule.name) }).collect()
+}
+
+/// Rules that other clients deleted, of Services to whose status an address comes: something has to
+/// lead there. An address that is told already stays told.
+fn told(
+    plan: &Plan,
+    world: &World,
+    confirmed: &Confirmed,
+    held: &Held,
+) -> BTreeSet<(ResourceId, Part)> {
+    let services = plan.writes.iter().filter_map(|write| {
+        let (Object::Service { uid, .. }, Edit::Status { ingress: Some(list), .. }) =
+            (&write.object, &write.edit)
+        else {
+            return None;
+        };
+        let service = world.kubernetes.services.get(uid)?;
+        list.iter().any(|ip| !service.ingress.contains(ip)).then(|| Base::of_service(uid))
+    });
+    let bases: BTreeSet<Base> = services.collect();
+    let is_its = |rule: &str| Base::of(rule).is_some_and(|base| bases.contains(&base));
+    let mut lost = BTreeSet::new();
+    for (id, parts) in held.iter().filter(|_| !bases.is_empty()) {
+        let found = world.azure.find(id);
+        let stands = |name: &str| match &found {
+            Some(Resource::LoadBalancer(found)) => part::named(&found.rules, name).is_some(),
+            _ => false,
+        };
+        let Some(Resource::LoadBalancer(ours)) = confirmed.resources.get(id) else { continue };
+        let had = ours.rules.iter().map(|rule| &rule.name);
+        if had.clone().any(|rule| is_its(rule) && !stands(rule)) {
+            let is_lost = |part: &&Part| {
+                part.is_whole()
+                    || (part.kind == "rule" && is_its(&part.name) && !stands(&part.name))
+            };
+            lost.extend(parts.iter().filter(is_lost).map(|part| (id.clone(), part.clone())));
+        }
+    }
+    lost
 }
 
 /// Security rules that other clients made or changed, and that lead to an address which the plan

@@ -1,11 +1,12 @@
 //! Names of Services that anything in Azure bears.
 
-use super::name::base_of;
+use super::name::{base_of, folded, local_pool};
 use super::{Own, base_in, pod_names, public_ips, tags};
 use model::kubernetes::Service;
+use model::policy::Layout;
 use model::world::Fact;
-use model::{Policy, World};
-use std::collections::BTreeSet;
+use model::{Family, Policy, ServiceName, World};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The names of a Service that anything in Azure can bear: namespace and name, base name and UID;
@@ -18,7 +19,8 @@ pub fn of(service: &Service) -> [Arc<str>; 3] {
 }
 
 /// Those of these names of Services, lower case, that are in the name of a resource, in that of a
-/// part of one, or in a tag: base names, UIDs, and namespaces with names. The tag of another
+/// part of one, or in a tag: base names, UIDs, and namespaces with names, which pools that Services
+/// have to themselves are named after, too. The tag of another
 /// cluster's public IP does not count: that cluster may have a Service of the same name. Nor does
 /// the name of a public IP that an operator has taken back. Nothing is copied, because few names
 /// are looked for among many resources.
@@ -28,6 +30,7 @@ pub fn among(world: &World, policy: &Policy, names: &BTreeSet<Arc<str>>) -> BTre
     if names.is_empty() {
         return found;
     }
+    let pools = pools_of(policy, names);
     let mut see = |text: &str| {
         let folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
         let name = match folded {
@@ -43,6 +46,8 @@ pub fn among(world: &World, policy: &Policy, names: &BTreeSet<Arc<str>>) -> BTre
         let parts = parts.chain(balancer.probes.iter().map(|p| &p.name));
         parts.filter_map(|part| base_of(part)).for_each(&mut see);
         see(&pod_names::of_balancer(&balancer.id));
+        let pools = balancer.pools.iter().filter_map(|pool| pools.get(&folded(&pool.name)));
+        pools.for_each(|name| see(name));
     }
     for ip in public_ips(world) {
         let base = base_in(ip.id.name()).filter(|_| !tags::is_released(ip));
@@ -59,4 +64,22 @@ pub fn among(world: &World, policy: &Policy, names: &BTreeSet<Arc<str>>) -> BTre
     let registered = world.azure.gateway_services.known().into_iter().flatten();
     registered.for_each(|(name, _)| see(name));
     found
+}
+
+/// The pools that Services with these names have to themselves, in lower case.
+fn pools_of<'n>(policy: &Policy, names: &'n BTreeSet<Arc<str>>) -> BTreeMap<String, &'n str> {
+    if !matches!(policy.layout, Layout::Several(_)) {
+        return BTreeMap::new();
+    }
+    let services = names.iter().filter_map(|name| Some((&**name, service_named(name)?)));
+    let pools = services.flat_map(|(name, service)| {
+        Family::ALL.map(|family| (folded(&local_pool(&service, family)), name))
+    });
+    pools.collect()
+}
+
+/// The Service that a name stands for which has a namespace.
+pub(crate) fn service_named(name: &str) -> Option<ServiceName> {
+    let (namespace, name) = name.split_once('/')?;
+    Some(ServiceName::new(namespace, name))
 }

@@ -6,7 +6,7 @@ use crate::claim::limit;
 use crate::claim::placement::{Assignment, Backends};
 use crate::draft::Draft;
 use crate::order::drain;
-use crate::own::{Owner, name, part};
+use crate::own::{Owner, borne, name, part};
 use crate::standing::pool::{is_preconfigured, kind};
 use model::azure::{AdminState, LoadBalancer, Pool, PoolAddress, Rest, Sku};
 use model::drain::Drainer;
@@ -143,7 +143,7 @@ pub(crate) fn hold_beside(
 }
 
 /// Pools that are named as a Service's own is, and to which no rule led: somebody took the rules
-/// away by hand, and nothing else says whose they are.
+/// away by hand, or led one there until the Service was gone, and nothing else says whose they are.
 fn orphans(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<String> {
     let led: BTreeSet<&ResourceId> =
         balancer.rules.iter().filter_map(|rule| rule.pool.as_ref()).collect();
@@ -152,8 +152,9 @@ fn orphans(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<String> {
     if idle.peek().is_none() {
         return Vec::new();
     }
-    let services = draft.by_name.keys();
-    let names = services.flat_map(|s| Family::ALL.map(|family| name::local_pool(s, family)));
+    let gone = draft.world.abandoned.iter().filter_map(|name| borne::service_named(name));
+    let services = draft.cases.values().map(|case| case.service.name.clone()).chain(gone);
+    let names = services.flat_map(|s| Family::ALL.map(|family| name::local_pool(&s, family)));
     let mut names: BTreeSet<String> = names.map(|name| name::folded(&name)).collect();
     for family in Family::ALL {
         names.remove(&name::folded(&name::pool(&draft.policy.cluster, family)));

@@ -157,15 +157,16 @@ fn drop_pools(balancer: &mut Value, idle: &BTreeSet<String>) {
 
 /// Takes nodes that are about to be deleted out of the pools of a load balancer: one stays in a
 /// pool that it was in, and joins none (see [`crate::truth`]), so it depends on when it was in
-/// which. The network of a pool without addresses says nothing: Azure keeps it when the last one
-/// goes.
-fn drop_members(balancer: &mut Value, going: &BTreeSet<&str>) {
+/// which. So it is of all where no node is left that may be in a pool: the last one stays until
+/// another comes, and which that was, or whether Azure has lost it since, depends on when. The
+/// network of a pool without addresses says nothing: Azure keeps it when the last one goes.
+fn drop_members(balancer: &mut Value, going: &BTreeSet<&str>, deserted: bool) {
     let pools = balancer.pointer_mut("/properties/backendaddresspools");
     for pool in pools.and_then(Value::as_array_mut).into_iter().flatten() {
         let Some(inside) = pool["properties"].as_object_mut() else { continue };
         let members = inside.get_mut("loadbalancerbackendaddresses").and_then(Value::as_array_mut);
         let left = members.is_some_and(|all| {
-            all.retain(|member| !going.contains(text(&member["name"])));
+            all.retain(|member| !deserted && !going.contains(text(&member["name"])));
             !all.is_empty()
         });
         if !left {
@@ -227,7 +228,7 @@ impl Stage {
                 }
                 if is_in(id, "loadBalancers") {
                     drop_pools(&mut tidied, &idle);
-                    drop_members(&mut tidied, &going);
+                    drop_members(&mut tidied, &going, self.truth.members.is_empty());
                 }
                 if self.scene.has_choice() {
                     drop_rules_to_nodes(&mut tidied);

@@ -151,6 +151,31 @@ fn with_report_a_rule_that_is_gone_is_back_once_its_frontend_has_another_address
     assert_eq!(address_of(&lab, "web-0001").as_deref(), Some("10.224.9.9"));
 }
 
+/// Another client has deleted the public IP, too, and its owner's edit makes it again.
+#[test]
+fn with_report_something_leads_to_an_address_that_status_newly_tells() {
+    let mut lab = two("report");
+    let base = base_of(&lab, "web-0001");
+    let (rule, ip) = (format!("{base}-TCP-80"), format!("publicIPAddresses/kubernetes-{base}"));
+    edit(&mut lab, "loadBalancers/kubernetes", |body| {
+        for collection in ["loadBalancingRules", "frontendIPConfigurations"] {
+            let all = body["properties"][collection].as_array_mut().expect("a list");
+            all.retain(|part| !part["name"].as_str().is_some_and(|n| n.starts_with(&base)));
+        }
+    });
+    lab.pass(INTERVAL_MS);
+    assert_eq!(lab.controller().drift_fields(), 2);
+    call(&mut lab, "DELETE", &network(&ip), None);
+    assert!(!names(&balancer(&lab), "loadBalancingRules").contains(&rule), "it is left so");
+    let label = "service.beta.kubernetes.io/azure-dns-label-name";
+    let body = json!({"metadata": {"annotations": {label: "web-one"}}});
+    patch(&mut lab, "services", "default", "web-0001", body);
+    assert!(lab.settle(DAY_MS));
+    assert!(names(&balancer(&lab), "loadBalancingRules").contains(&rule));
+    let told = address_of(&lab, "web-0001").expect("it is told");
+    assert_eq!(resource(&lab, &ip)["properties"]["ipAddress"], told.as_str());
+}
+
 /// A security rule that another client made stays until its address is released: Azure may give the
 /// address to another tenant.
 #[test]

@@ -113,6 +113,8 @@ impl Controller {
             LedgerCall::Note(notes) => {
                 let lane = &mut self.kubernetes.ledger;
                 (lane.wrote, lane.noting) = (false, notes.gone.clone());
+                // What it takes out counts as out from now on.
+                lane.noted.tags.keep(&notes.tags);
             }
         }
         let request = self.ledger_request(&call);

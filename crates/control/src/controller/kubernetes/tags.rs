@@ -159,6 +159,22 @@ mod tests {
         assert!(!controller.awaits_note(&write_of(&id)));
     }
 
+    /// The ledger may have lost them by now.
+    #[test]
+    fn a_write_waits_where_a_note_on_its_way_takes_its_tags_out() {
+        let (mut controller, id) = before("other");
+        controller.term.leadership = crate::event::Leadership::Held;
+        controller.term.barrier = TakeoverBarrier::Done;
+        controller.kubernetes.ledger.read_ms = Some(0);
+        controller.kubernetes.ledger.noted.tags = set(&id, "team");
+        controller.follow_tags();
+        controller.go_on_with_ledger(1);
+        assert!(controller.kubernetes.ledger.call.is_some(), "the note is on its way");
+        controller.planning.plan.tags = set(&id, "team");
+        controller.follow_tags();
+        assert!(controller.awaits_note(&write_of(&id)));
+    }
+
     /// The ledger may have the name by now.
     #[test]
     fn a_write_waits_for_a_note_on_its_way_that_has_a_name_of_its_service() {

@@ -4,6 +4,7 @@ mod addresses;
 mod confirm;
 mod underway;
 
+use crate::own;
 use explain::forecast::forecast;
 use fixture::{load_balancer_config as config, uid};
 use model::azure::{AdminState, ForeignCollection, ForeignRule, LoadBalancer, Rule};
@@ -412,6 +413,32 @@ fn a_local_service_has_a_pool_of_the_nodes_with_endpoints() {
     let there = balancer(&world, "kubernetes").expect("there");
     assert_eq!(there.pools.len(), 1, "its own pool goes with the policy");
     assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
+}
+
+/// Somebody's rule led there until after the Service was gone.
+#[test]
+fn a_pool_that_a_service_had_to_itself_goes_after_it() {
+    let (policy, mut world) = placed(Layout::Several(two()), vec![local(1), service(2)]);
+    change(&mut world, annotated(2, "azure-load-balancer-configurations", "kubernetes"));
+    settle(&mut world, &policy);
+    let there = |world: &World| {
+        let there = balancer(world, "kubernetes").expect("there");
+        there.pools.iter().any(|pool| &*pool.name == "default-web-1")
+    };
+    assert!(there(&world));
+    let gone = world.kubernetes.services.remove(&uid(1)).expect("there");
+    let all = world.azure.balancers.known_mut().expect("read");
+    let all = all.get_mut(&policy.balancer_id("kubernetes")).map(Arc::make_mut);
+    let left = all.expect("there");
+    left.frontends.retain(|f| !f.name.starts_with(&gone.uid.base_name()));
+    left.rules.retain(|r| !r.name.starts_with(&gone.uid.base_name()));
+    let names = BTreeSet::from(["default/web-1".into()]);
+    assert_eq!(own::borne::among(&world, &policy, &names), names);
+    settle(&mut world, &policy);
+    assert!(there(&world), "it is not known to be gone");
+    world.abandoned.extend(names);
+    settle(&mut world, &policy);
+    assert!(!there(&world));
 }
 
 /// Slices that are written by hand have no owner reference: their label says whose they are.
