@@ -1,12 +1,17 @@
 //! What people have touched in Azure by hand: checks leave out just that, and no more.
 
 use super::azure::address_of;
-use super::form::parts;
+use super::form::{parts, text, told};
+use super::pieces::changed;
+use super::tenants::users;
 use crate::entries::{Entry, entries};
 use crate::scene;
 use crate::stage::Stage;
+use model::ServiceUid;
 use model::policy::DriftPolicy;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// How long what people have edited is still being put right.
 const NEAR_MS: u64 = 200_000;
@@ -37,6 +42,8 @@ pub struct Touched {
     frontends: BTreeMap<String, u64>,
     /// Ids of the public IPs that they stood on: one that is made anew has another address.
     ips: BTreeMap<String, u64>,
+    /// UIDs of Services whose parts they changed, or to which these lead.
+    services: BTreeMap<String, u64>,
     /// When people last touched anything.
     last_ms: Option<u64>,
     /// When load balancers were taken away by a change of their SKU, with all that stood on them.
@@ -48,8 +55,11 @@ pub struct Touched {
 pub(crate) struct Before {
     standing: BTreeSet<String>,
     frontends: BTreeSet<(String, String, String)>,
-    resources: BTreeSet<String>,
+    /// By id, lower case.
+    resources: BTreeMap<String, Arc<Value>>,
     rows: BTreeSet<Entry>,
+    /// The Service Gateway's table of services.
+    registered: BTreeMap<String, Value>,
 }
 
 impl Touched {
@@ -62,6 +72,7 @@ impl Touched {
     pub(crate) fn renew(&mut self, now_ms: u64) {
         let times = self.addresses.values_mut().chain(self.resources.values_mut());
         let times = times.chain(self.frontends.values_mut()).chain(self.ips.values_mut());
+        let times = times.chain(self.services.values_mut());
         times.chain(self.rows.values_mut()).for_each(|at_ms| *at_ms = now_ms);
         self.last_ms = self.last_ms.map(|_| now_ms);
         self.rebuilt_ms = self.rebuilt_ms.map(|_| now_ms);
@@ -79,11 +90,14 @@ impl Stage {
             }
         }
         let tables = self.azure.gateway(&scene::gateway());
+        let registered = tables.as_ref().and_then(|tables| tables["services"].as_object());
+        let registered = registered.into_iter().flatten();
         Before {
             standing: self.standing_addresses().into_iter().collect(),
             frontends,
-            resources: self.ids(),
+            resources: self.azure.shown().map(|r| (text(&r["id"]).to_lowercase(), r)).collect(),
             rows: tables.as_ref().map(entries).unwrap_or_default(),
+            registered: registered.map(|(name, row)| (name.clone(), row.clone())).collect(),
         }
     }
 
@@ -93,7 +107,12 @@ impl Stage {
         let after = self.before_hands();
         // What a Service has is looked at anew once all is settled again.
         self.ledger.settled.clear();
-        let Before { standing, frontends, resources, rows } = before;
+        for (id, was) in &before.resources {
+            let is = after.resources.get(id).map(|is| &**is);
+            self.touch(&changed(was, is));
+        }
+        self.touch_tables(before, &after);
+        let Before { standing, frontends, resources, rows, .. } = before;
         let touched = &mut self.ledger.touched;
         for (_, name, place) in frontends.difference(&after.frontends) {
             touched.frontends.insert(name.to_lowercase(), now_ms);
@@ -102,7 +121,7 @@ impl Stage {
         touched.last_ms = Some(now_ms);
         let gone = standing.difference(&after.standing).cloned();
         touched.addresses.extend(gone.map(|address| (address, now_ms)));
-        let gone = resources.difference(&after.resources).cloned();
+        let gone = resources.keys().filter(|id| !after.resources.contains_key(*id)).cloned();
         touched.resources.extend(gone.map(|id| (id, now_ms)));
         let changed = rows.symmetric_difference(&after.rows).cloned();
         touched.rows.extend(changed.map(|row| (row, now_ms)));
@@ -111,13 +130,59 @@ impl Stage {
         }
     }
 
+    /// People have changed these parts of a resource.
+    fn touch(&mut self, changed: &[&Value]) {
+        let uids = self.concerned(changed);
+        self.touch_services(uids);
+    }
+
+    /// People may have changed the Service Gateway's tables.
+    fn touch_tables(&mut self, before: &Before, after: &Before) {
+        let rows = before.rows.symmetric_difference(&after.rows).map(|row| row.2.as_str());
+        let (was, is) = (&before.registered, &after.registered);
+        let names = was.keys().chain(is.keys()).filter(|name| was.get(*name) != is.get(*name));
+        let names = rows.chain(names.map(String::as_str));
+        let uids = names.filter_map(|name| self.truth.owner_of(name)).map(str::to_owned).collect();
+        self.touch_services(uids);
+    }
+
+    fn touch_services(&mut self, uids: BTreeSet<String>) {
+        let now_ms = self.now_ms;
+        self.ledger.touched.services.extend(uids.into_iter().map(|uid| (uid, now_ms)));
+    }
+
+    /// UIDs of the Services whose names, UIDs or addresses stand in parts of resources: a part of a
+    /// load balancer is called after its Service, and Azure shows with it which rules lead there.
+    fn concerned(&self, changed: &[&Value]) -> BTreeSet<String> {
+        if changed.is_empty() {
+            return BTreeSet::new();
+        }
+        let all: String = changed.iter().map(|part| part.to_string().to_lowercase()).collect();
+        let users: BTreeSet<&str> = changed.iter().flat_map(|part| users(part)).collect();
+        let services = self.kubernetes.list("services", None);
+        let concerned = services.iter().filter(|service| {
+            let meta = &service["metadata"];
+            let uid = text(&meta["uid"]).to_lowercase();
+            let name = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
+            let base = ServiceUid::new(&uid).base_name();
+            let mut told = told(service);
+            all.contains(&base)
+                || all.contains(&uid)
+                || users.contains(name.as_str())
+                || told.any(|ip| all.contains(&format!("\"{}\"", ip.to_lowercase())))
+        });
+        concerned.map(|service| text(&service["metadata"]["uid"]).to_owned()).collect()
+    }
+
     /// People have a resource deleted. Azure answers 202 and goes on showing it until the operation
     /// has ended, so that what stands right after their call does not tell: what stands on it goes
     /// with it.
     pub(crate) fn note_deleted(&mut self, id: &str) {
         let now_ms = self.now_ms;
         let id = id.to_lowercase();
-        let shown = self.azure.shown_by_id(&id).filter(|_| id.contains(&BALANCERS.to_lowercase()));
+        let shown = self.azure.shown_by_id(&id);
+        self.touch(&shown.iter().map(|shown| &**shown).collect::<Vec<_>>());
+        let shown = shown.filter(|_| id.contains(&BALANCERS.to_lowercase()));
         let standing =
             shown.iter().flat_map(|balancer| self.standing_on(balancer)).collect::<Vec<_>>();
         let touched = &mut self.ledger.touched;
@@ -139,6 +204,12 @@ impl Stage {
     /// shows with the next look for drift, which a quota or a pause may delay.
     pub(super) fn may_be_unseen(&self) -> bool {
         self.is_near(self.ledger.touched.last_ms.as_ref(), Sleep::Long)
+    }
+
+    /// Whether people have lately changed what a Service has in Azure: a process may not have seen
+    /// it yet.
+    pub(super) fn was_service_touched(&self, uid: &str) -> bool {
+        self.is_near(self.ledger.touched.services.get(uid), Sleep::Long)
     }
 
     /// Whether what people did at a time may not be put right yet: a process sees it with its next
@@ -184,5 +255,39 @@ impl Stage {
     /// Whether people have lately added or removed a row of the table of addresses.
     pub(crate) fn is_row_touched(&self, row: &Entry) -> bool {
         self.is_near(self.ledger.touched.rows.get(row), Sleep::None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actor::neighbour::edit;
+    use crate::scene::{Layout, objects};
+    use serde_json::json;
+
+    #[test]
+    fn an_edit_is_about_the_services_whose_parts_it_changes() {
+        let mut stage = Stage::plain(Layout::Single, 1_500);
+        let [one, other] = [0, 1].map(|slot| {
+            let service = stage.create(objects::service("default", slot));
+            text(&service["metadata"]["uid"]).to_owned()
+        });
+        assert!(stage.settle(3_600_000));
+        let balancer = scene::network("loadBalancers/kubernetes");
+        let (before, base) = (stage.before_hands(), ServiceUid::new(&one).base_name());
+        edit(&mut stage, &balancer, |balancer| {
+            let rules = balancer["properties"]["loadBalancingRules"].as_array_mut();
+            for rule in rules.into_iter().flatten() {
+                if text(&rule["name"]).starts_with(&base) {
+                    rule["properties"]["idleTimeoutInMinutes"] = json!(9);
+                }
+            }
+        });
+        stage.after_hands(&before);
+        assert!(stage.was_service_touched(&one) && !stage.was_service_touched(&other));
+        stage.now_ms += NEAR_MS + PAUSE_MS;
+        assert!(!stage.was_service_touched(&one), "a process has seen it by now");
+        stage.note_deleted(&balancer);
+        assert!(stage.was_service_touched(&one) && stage.was_service_touched(&other));
     }
 }

@@ -25,6 +25,7 @@ mod numbers;
 mod openings;
 mod order;
 pub(crate) mod pauses;
+mod pieces;
 pub mod plans;
 pub mod promised;
 pub mod remains;

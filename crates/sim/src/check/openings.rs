@@ -3,6 +3,7 @@
 
 use super::azure::Write;
 use super::form::{destinations, is_in, parts, told, values};
+use super::hands::Sleep;
 use crate::scene::objects::OTHER_ADDRESS;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
@@ -213,13 +214,15 @@ impl Stage {
     }
 
     /// Notes what a Service loses that wants a load balancer, for what its owner said last. Where a
-    /// call fails, or people have edited Azure by hand, the Service may really have lost it: then
-    /// the rule is closed and the status without the address for as long as Azure has it so. A
+    /// call fails, or people have changed what it has by hand, the Service may really have lost it:
+    /// then the rule is closed and the status without the address for as long as Azure has it so. A
     /// load balancer that is made again in another SKU has no address meanwhile.
     fn give_up(&mut self, sent: &Sent, what: Lost, uid: &str, part: &Part) {
         let known = self.truth.services.get(uid);
         let known = known.filter(|s| s.wants && s.edited_at <= sent.services);
-        let fair = matches!(self.weather, Weather::Fair) && !self.may_be_unseen();
+        let fair = matches!(self.weather, Weather::Fair)
+            && !self.was_service_touched(uid)
+            && !self.was_taken_away(&part.address, Sleep::Long);
         if let Some(service) = known.filter(|_| fair && !self.is_rebuilding()) {
             let key = (what, uid.to_owned(), part.clone());
             self.ledger.given_up.insert(key, service.edited_at);

@@ -39,7 +39,7 @@ pub struct Settled {
 }
 
 /// The Services that the tag of a public IP names.
-fn users(ip: &Value) -> BTreeSet<&str> {
+pub(super) fn users(ip: &Value) -> BTreeSet<&str> {
     let tags = ["k8s-azure-service", "service"].iter().filter_map(|key| ip["tags"][*key].as_str());
     tags.flat_map(|list| list.split(',').map(str::trim)).collect()
 }
