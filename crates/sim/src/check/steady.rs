@@ -40,17 +40,18 @@ impl Stage {
     }
 
     /// A write that takes a rule off a load balancer, while nothing goes wrong and people have not
-    /// edited anything: a write that Azure loses, or a hand, takes rules off with no write of ours.
-    /// Judged of Services whose owners change nothing else: theirs is the same rule before and
-    /// after.
+    /// edited what its Service has: a write that Azure loses, or a hand, takes rules off with no
+    /// write of ours. Judged of Services whose owners change nothing else: theirs is the same rule
+    /// before and after.
     pub(super) fn check_steadiness(&mut self, write: &Write<'_>) {
         let (Some(before), Some(after)) = (write.before, write.after) else { return };
-        if !matches!(self.weather, Weather::Fair) || self.may_be_unseen() {
+        if !matches!(self.weather, Weather::Fair) {
             return;
         }
         let is = parts(after, "loadBalancingRules");
         for name in parts(before, "loadBalancingRules").into_keys() {
-            let owner = self.truth.owner_of(&name).and_then(|uid| self.truth.services.get(uid));
+            let uid = self.truth.owner_of(&name).filter(|uid| !self.was_service_touched(uid));
+            let owner = uid.and_then(|uid| self.truth.services.get(uid));
             let Some(owner) = owner.filter(|o| o.wants && is_mover(&o.name)) else { continue };
             let owner = owner.name.clone();
             count(&mut self.tally.checks, "S3");
