@@ -1,7 +1,7 @@
 //! What people have touched in Azure by hand: checks leave out just that, and no more.
 
-use super::azure::address_of;
-use super::form::{parts, text, told};
+use super::azure::{address_of, memberships};
+use super::form::{is_in, parts, text, told};
 use super::pieces::changed;
 use super::tenants::users;
 use crate::entries::{Entry, entries};
@@ -19,6 +19,8 @@ const NEAR_MS: u64 = 200_000;
 const PAUSE_MS: u64 = 300_000;
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 const IPS: &str = "Microsoft.Network/publicIPAddresses";
+/// What stands before the name of a pool in an id, lower case.
+const POOLS: &str = "/backendaddresspools/";
 
 /// Whether who writes may have stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,9 @@ pub struct Touched {
     ips: BTreeMap<String, u64>,
     /// UIDs of Services whose parts they changed, or to which these lead.
     services: BTreeMap<String, u64>,
+    /// Ids, lower case, of pools that they changed, that rules led to which they changed, or that
+    /// machines left or joined.
+    pools: BTreeMap<String, u64>,
     /// When people last touched anything.
     last_ms: Option<u64>,
     /// When load balancers were taken away by a change of their SKU, with all that stood on them.
@@ -72,7 +77,7 @@ impl Touched {
     pub(crate) fn renew(&mut self, now_ms: u64) {
         let times = self.addresses.values_mut().chain(self.resources.values_mut());
         let times = times.chain(self.frontends.values_mut()).chain(self.ips.values_mut());
-        let times = times.chain(self.services.values_mut());
+        let times = times.chain(self.services.values_mut()).chain(self.pools.values_mut());
         times.chain(self.rows.values_mut()).for_each(|at_ms| *at_ms = now_ms);
         self.last_ms = self.last_ms.map(|_| now_ms);
         self.rebuilt_ms = self.rebuilt_ms.map(|_| now_ms);
@@ -109,7 +114,15 @@ impl Stage {
         self.ledger.settled.clear();
         for (id, was) in &before.resources {
             let is = after.resources.get(id).map(|is| &**is);
-            self.touch(&changed(was, is));
+            let changed = changed(was, is);
+            let pools: BTreeSet<String> = match is_in(id, "loadBalancers") {
+                true => pools_in(&changed),
+                false => {
+                    let is = is.map(memberships).unwrap_or_default();
+                    memberships(was).symmetric_difference(&is).cloned().collect()
+                }
+            };
+            self.touch(&changed, pools);
         }
         self.touch_tables(before, &after);
         let Before { standing, frontends, resources, rows, .. } = before;
@@ -130,8 +143,10 @@ impl Stage {
         }
     }
 
-    /// People have changed these parts of a resource.
-    fn touch(&mut self, changed: &[&Value]) {
+    /// People have changed these parts of a resource, and with them these pools.
+    fn touch(&mut self, changed: &[&Value], pools: BTreeSet<String>) {
+        let now_ms = self.now_ms;
+        self.ledger.touched.pools.extend(pools.into_iter().map(|id| (id, now_ms)));
         let uids = self.concerned(changed);
         self.touch_services(uids);
     }
@@ -181,7 +196,8 @@ impl Stage {
         let now_ms = self.now_ms;
         let id = id.to_lowercase();
         let shown = self.azure.shown_by_id(&id);
-        self.touch(&shown.iter().map(|shown| &**shown).collect::<Vec<_>>());
+        let all: Vec<&Value> = shown.iter().map(|shown| &**shown).collect();
+        self.touch(&all, pools_in(&all));
         let shown = shown.filter(|_| id.contains(&BALANCERS.to_lowercase()));
         let standing =
             shown.iter().flat_map(|balancer| self.standing_on(balancer)).collect::<Vec<_>>();
@@ -210,6 +226,12 @@ impl Stage {
     /// it yet.
     pub(super) fn was_service_touched(&self, uid: &str) -> bool {
         self.is_near(self.ledger.touched.services.get(uid), Sleep::Long)
+    }
+
+    /// Whether people have lately changed a pool, or who is in it, and a process may not have seen
+    /// it yet.
+    pub(super) fn was_pool_touched(&self, id: &str) -> bool {
+        self.is_near(self.ledger.touched.pools.get(&id.to_lowercase()), Sleep::Long)
     }
 
     /// Whether what people did at a time may not be put right yet: a process sees it with its next
@@ -258,6 +280,17 @@ impl Stage {
     }
 }
 
+/// Ids, lower case, of the pools that parts of a load balancer are, or name.
+fn pools_in(parts: &[&Value]) -> BTreeSet<String> {
+    let all: String = parts.iter().map(|part| part.to_string().to_lowercase()).collect();
+    let pools = all.split('"').filter_map(|id| {
+        let from = id.find(POOLS)? + POOLS.len();
+        let to = id[from..].find('/').map_or(id.len(), |length| from + length);
+        Some(id[..to].to_owned())
+    });
+    pools.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,6 +318,8 @@ mod tests {
         });
         stage.after_hands(&before);
         assert!(stage.was_service_touched(&one) && !stage.was_service_touched(&other));
+        // Both lead to it.
+        assert!(stage.was_pool_touched(&format!("{balancer}/backendAddressPools/kubernetes")));
         stage.now_ms += NEAR_MS + PAUSE_MS;
         assert!(!stage.was_service_touched(&one), "a process has seen it by now");
         stage.note_deleted(&balancer);

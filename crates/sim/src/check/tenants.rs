@@ -348,11 +348,11 @@ impl Stage {
     }
 
     /// Whether no other machine is in a pool of NICs that one leaves, and rules lead there: they
-    /// may go over another pool by now. Where people take machines out a process that has not seen
-    /// it counts on them.
+    /// may go over another pool by now. Where people take machines out of it a process that has not
+    /// seen it counts on them.
     fn is_last_in(&self, pool: &str, machine: &str) -> bool {
         let machine = machine.to_lowercase();
-        if !self.truth.machines.contains_key(&machine) || self.may_be_unseen() {
+        if !self.truth.machines.contains_key(&machine) || self.was_pool_touched(pool) {
             return false;
         }
         let balancer = pool.split_once("/backendaddresspools/").map(|(balancer, _)| balancer);
