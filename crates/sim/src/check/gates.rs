@@ -60,7 +60,7 @@ impl Stage {
         if is(GateReason::TimedOut) && self.waited_ms(pod) < Options::default().gate_timeout_ms {
             return Some("opens before the time allowed is over");
         }
-        if !self.knows_tables(sent) {
+        if !self.knows_tables(sent, pod) {
             return None;
         }
         if is(GateReason::TimedOut) && self.is_unselected(sent, pod) {
@@ -92,13 +92,26 @@ impl Stage {
         self.now_ms.saturating_sub(made * 1_000)
     }
 
-    /// Whether a sender knows the Service Gateway's tables: who wrote the addresses last knows what
-    /// it wrote, while no hand has edited them, and no list is older than that.
-    fn knows_tables(&self, sent: &Sent) -> bool {
+    /// Whether a sender knows what the Service Gateway's tables say of a Pod: who wrote the
+    /// addresses last knows what it wrote, while no hand has edited that, and no list is older.
+    fn knows_tables(&self, sent: &Sent, pod: &Value) -> bool {
         self.ledger.tables_by == Some((sent.process, sent.epoch))
             && !self.is_late(sent)
-            && !self.may_be_unseen()
+            && !self.is_edited(pod)
             && self.azure.options().list_lag_ms == 0
+    }
+
+    /// Whether people have lately edited rows of a Pod's addresses, or what a Service has that
+    /// selects the Pod.
+    fn is_edited(&self, pod: &Value) -> bool {
+        let listed = addresses(pod).into_iter().any(|address| self.was_row_touched_at(address));
+        let services = self.kubernetes.list("services", None);
+        listed
+            || services.iter().any(|service| {
+                let same = service["metadata"]["namespace"] == pod["metadata"]["namespace"];
+                let uid = service["metadata"]["uid"].as_str().unwrap_or("");
+                same && selects(service, pod) && self.was_service_touched(uid)
+            })
     }
 
     /// Whether the Service Gateway lists an address of a Pod for a Service.

@@ -278,6 +278,13 @@ impl Stage {
     pub(crate) fn is_row_touched(&self, row: &Entry) -> bool {
         self.is_near(self.ledger.touched.rows.get(row), Sleep::None)
     }
+
+    /// Whether people have lately added or removed a row of an address in that table, and a process
+    /// may not have seen it yet.
+    pub(super) fn was_row_touched_at(&self, address: &str) -> bool {
+        let mut rows = self.ledger.touched.rows.iter().filter(|(row, _)| row.1 == address);
+        rows.any(|(_, at)| self.is_near(Some(at), Sleep::Long))
+    }
 }
 
 /// Ids, lower case, of the pools that parts of a load balancer are, or name.
