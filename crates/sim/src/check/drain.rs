@@ -18,15 +18,13 @@ impl Stage {
     pub(super) fn check_drains(&mut self, write: &Write<'_>) {
         let (Some(before), Some(after)) = (write.before, write.body) else { return };
         let Some(drain_ms) = self.drain_ms() else { return };
-        // Where drift is only reported, a rule without a probe that people took away counts as
-        // there: it comes back once drift is repaired.
-        if self.is_rebuilding() || (self.leaves_drift() && self.may_be_unseen()) {
+        if self.is_rebuilding() {
             return;
         }
         let (was, is) = (pools(before), pools(after));
         for (pool, was) in &was {
             let Some(is) = is.get(pool) else { continue };
-            if !is_probed(before, pool) || !is_probed(after, pool) {
+            if !is_probed(before, pool) || !is_probed(after, pool) || self.is_left(before, pool) {
                 continue;
             }
             for address in was.iter().filter(|address| !is.contains(*address)) {
@@ -66,7 +64,7 @@ impl Stage {
                 self.truth.members.contains_key(address)
                     || leaving.is_some_and(|leaving| leaving.stay == Stay::There)
             };
-            if !is.iter().any(stands) {
+            if !is.iter().any(stands) || self.is_left(before, pool) {
                 continue;
             }
             let led = [before, after].map(|balancer| rules_to(balancer, pool));
@@ -112,6 +110,14 @@ impl Stage {
                 return;
             }
         }
+    }
+
+    /// Whether a pool is as people left it. Where drift is only reported, a rule without a probe
+    /// that they took away counts as there: it comes back once drift is repaired.
+    fn is_left(&self, balancer: &Value, pool: &str) -> bool {
+        let id = balancer["id"].as_str().unwrap_or("");
+        let id = format!("{id}/backendAddressPools/{pool}");
+        self.leaves_drift() && self.was_pool_touched(&id)
     }
 
     /// L1: who is going takes no new connections, and everybody else does.
