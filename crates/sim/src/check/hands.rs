@@ -44,6 +44,8 @@ pub struct Touched {
     frontends: BTreeMap<String, u64>,
     /// Ids of the public IPs that they stood on: one that is made anew has another address.
     ips: BTreeMap<String, u64>,
+    /// Ids of resources that they changed or deleted, lower case.
+    edited: BTreeMap<String, u64>,
     /// UIDs of Services whose parts they changed, or to which these lead.
     services: BTreeMap<String, u64>,
     /// Ids, lower case, of pools that they changed, that rules led to which they changed, or that
@@ -68,9 +70,9 @@ pub(crate) struct Before {
 }
 
 impl Touched {
-    /// When people last touched anything.
-    pub(super) fn last_ms(&self) -> Option<u64> {
-        self.last_ms
+    /// When people last changed or deleted a resource, by its id in lower case.
+    pub(super) fn edited_ms(&self, id: &str) -> Option<u64> {
+        self.edited.get(id).copied()
     }
 
     /// What people touched is put right from now on only: until now drift was reported and left.
@@ -78,6 +80,7 @@ impl Touched {
         let times = self.addresses.values_mut().chain(self.resources.values_mut());
         let times = times.chain(self.frontends.values_mut()).chain(self.ips.values_mut());
         let times = times.chain(self.services.values_mut()).chain(self.pools.values_mut());
+        let times = times.chain(self.edited.values_mut());
         times.chain(self.rows.values_mut()).for_each(|at_ms| *at_ms = now_ms);
         self.last_ms = self.last_ms.map(|_| now_ms);
         self.rebuilt_ms = self.rebuilt_ms.map(|_| now_ms);
@@ -122,7 +125,7 @@ impl Stage {
                     memberships(was).symmetric_difference(&is).cloned().collect()
                 }
             };
-            self.touch(&changed, pools);
+            self.touch(id, &changed, pools);
         }
         self.touch_tables(before, &after);
         let Before { standing, frontends, resources, rows, .. } = before;
@@ -144,9 +147,10 @@ impl Stage {
     }
 
     /// People have changed these parts of a resource, and with them these pools.
-    fn touch(&mut self, changed: &[&Value], pools: BTreeSet<String>) {
-        let now_ms = self.now_ms;
-        self.ledger.touched.pools.extend(pools.into_iter().map(|id| (id, now_ms)));
+    fn touch(&mut self, id: &str, changed: &[&Value], pools: BTreeSet<String>) {
+        let (now_ms, touched) = (self.now_ms, &mut self.ledger.touched);
+        touched.edited.extend((!changed.is_empty()).then(|| (id.to_owned(), now_ms)));
+        touched.pools.extend(pools.into_iter().map(|id| (id, now_ms)));
         let uids = self.concerned(changed);
         self.touch_services(uids);
     }
@@ -197,7 +201,7 @@ impl Stage {
         let id = id.to_lowercase();
         let shown = self.azure.shown_by_id(&id);
         let all: Vec<&Value> = shown.iter().map(|shown| &**shown).collect();
-        self.touch(&all, pools_in(&all));
+        self.touch(&id, &all, pools_in(&all));
         let shown = shown.filter(|_| id.contains(&BALANCERS.to_lowercase()));
         let standing =
             shown.iter().flat_map(|balancer| self.standing_on(balancer)).collect::<Vec<_>>();

@@ -19,7 +19,7 @@ pub(super) struct Asked {
     pub times: u32,
     /// When it was last known what has become of it.
     pub ended_ms: u64,
-    /// When people had last edited anything in Azure.
+    /// When people had last edited it.
     edited_ms: Option<u64>,
 }
 
@@ -38,7 +38,7 @@ impl Stage {
         body.tree().hash(&mut digest);
         let body = digest.finish();
         let now_ms = self.now_ms;
-        let edited_ms = self.ledger.touched.last_ms();
+        let edited_ms = self.ledger.touched.edited_ms(target);
         let asked = self.ledger.budget.asked.entry(key).or_default();
         // What people have edited since is put right, which is no reason to wait.
         if asked.body != body || asked.edited_ms != edited_ms {
