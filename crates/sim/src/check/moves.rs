@@ -126,24 +126,35 @@ impl Stage {
         })
     }
 
-    /// Whether load balancers stand that Services are to leave. What belongs to a Service without
-    /// its finalizer stays: Kubernetes deletes such a Service without waiting for the controller.
-    pub(crate) fn are_moving(&self) -> bool {
+    /// Services that stand on load balancers which they are to leave, by their UIDs. What belongs
+    /// to a Service without its finalizer stays: Kubernetes deletes such a Service without waiting
+    /// for the controller.
+    pub(super) fn leaving(&self) -> BTreeSet<String> {
         if self.config.migration.is_none() {
-            return false;
+            return BTreeSet::new();
         }
         let to_pods = self.config.backends() == Backends::Pods;
-        let is_served = |name: &str| {
-            let owner = self.truth.owner_of(name).and_then(|uid| self.truth.services.get(uid));
-            owner.is_some_and(|service| !service.stripped)
-        };
-        self.azure.resources_of(BALANCERS).iter().any(|balancer| {
-            let of_pods = balancer["sku"]["name"] == "Service";
+        let mut leaving = BTreeSet::new();
+        for balancer in self.azure.resources_of(BALANCERS) {
+            if (balancer["sku"]["name"] == "Service") == to_pods {
+                continue;
+            }
             let own = balancer["id"].as_str().and_then(|id| id.rsplit('/').next());
-            let frontends = parts(balancer, "frontendIPConfigurations");
-            let mut names = frontends.keys().map(String::as_str).chain(own);
-            of_pods != to_pods && names.any(is_served)
-        })
+            let [frontends, rules] = ["frontendIPConfigurations", "loadBalancingRules"]
+                .map(|collection| parts(&balancer, collection));
+            let names = frontends.keys().chain(rules.keys()).map(String::as_str).chain(own);
+            let owners = names.filter_map(|name| self.truth.owner_of(name));
+            let served = owners.filter(|uid| {
+                self.truth.services.get(*uid).is_some_and(|service| !service.stripped)
+            });
+            leaving.extend(served.map(str::to_owned));
+        }
+        leaving
+    }
+
+    /// Whether load balancers stand that Services are to leave.
+    pub(crate) fn are_moving(&self) -> bool {
+        !self.leaving().is_empty()
     }
 
     /// Looks at a write of a status while Services move.

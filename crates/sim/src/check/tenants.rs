@@ -45,24 +45,17 @@ pub(super) fn users(ip: &Value) -> BTreeSet<&str> {
 }
 
 impl Stage {
-    /// Writes down what each Service has, if all is settled.
+    /// Writes down what each Service has, if all is settled. One that moves to the other kind of
+    /// load balancers leaves what it has, though it may have to wait.
     pub(crate) fn note_settled(&mut self) {
-        if !self.is_quiet() || self.may_be_unseen() || self.are_moving() {
+        if !self.is_quiet() || self.may_be_unseen() {
             return;
         }
+        let unsure = self.leaving();
         // Whoever tells an address by now that had gone has it again.
-        self.ledger.freed.clear();
+        self.ledger.freed.retain(|(uid, _)| unsure.contains(uid));
         // One that asks for what cannot be keeps what it had when it last asked for what can.
-        let told: BTreeMap<String, Value> = self
-            .kubernetes
-            .list("services", None)
-            .iter()
-            .filter(|service| is_programmed(service))
-            .map(|service| {
-                let uid = service["metadata"]["uid"].as_str().unwrap_or("").to_owned();
-                (uid, service["status"]["loadBalancer"].clone())
-            })
-            .collect();
+        let told = self.told_by_programmed(&unsure);
         for ((balancer, name), (_, asked_at)) in &mut self.ledger.addresses {
             let own = balancer.rsplit('/').next().unwrap_or("");
             let owner = self.truth.owner_of(name).or_else(|| self.truth.owner_of(own));
@@ -123,6 +116,17 @@ impl Stage {
             known.tagged = self.tagged(uid, told);
         }
         self.ledger.settled = settled;
+    }
+
+    /// What Services say in their status that are as they ask, by their UIDs, but for these.
+    fn told_by_programmed(&self, unsure: &BTreeSet<String>) -> BTreeMap<String, Value> {
+        let services = self.kubernetes.list("services", None);
+        let programmed = services.iter().filter(|service| is_programmed(service));
+        let told = programmed.map(|service| {
+            let uid = service["metadata"]["uid"].as_str().unwrap_or("").to_owned();
+            (uid, service["status"]["loadBalancer"].clone())
+        });
+        told.filter(|(uid, _)| !unsure.contains(uid)).collect()
     }
 
     /// Whether the operator has asked for pools of addresses, and a load balancer keeps those of
