@@ -154,8 +154,10 @@ fn configure(stage: &mut Stage) {
         Layout::PerSet => json!({"loadBalancerSku": "standard", "disableOutboundSNAT": true}),
         _ => json!({"tags": "owner=ops"}),
     });
-    // A new SKU takes load balancers away, with all frontends.
-    stage.rebuild();
+    if !changes["loadBalancerSku"].is_null() {
+        // A new SKU takes load balancers away, with all frontends.
+        stage.rebuild();
+    }
     let config = stage.scene.config(&changes);
     stage.reconfigure(config);
 }
