@@ -99,8 +99,8 @@ pub(crate) fn judge(case: &Case<'_>, found: &mut Vec<String>) {
 /// Judges the nodes that have come since `earlier`; nothing else has changed meanwhile.
 ///
 /// The last of those that came to a configuration found no other with fewer nodes; so it has too
-/// many only where that is true of none of them. A node that is in no pool yet may count for one:
-/// it has no address, say.
+/// many only where that is true of none of them. A node that is in no pool yet may count for one
+/// that it may belong to: it has no address, say.
 pub(crate) fn judge_newcomers(case: &Case<'_>, earlier: &Estate<'_>, broken: &mut Vec<Broken>) {
     let Layout::Several(elements) = &case.site.layout else { return };
     let before: BTreeSet<&str> =
@@ -111,13 +111,17 @@ pub(crate) fn judge_newcomers(case: &Case<'_>, earlier: &Estate<'_>, broken: &mu
     let outside = |node: &&Node<'_>| {
         !node.excluded && !node.control_plane && !nodes.values().any(|n| n.contains(node.name))
     };
-    let slack = case.nodes.iter().filter(outside).count();
+    let slack = |element: &Configuration| {
+        let mut all: Vec<&Node<'_>> = case.nodes.iter().filter(outside).collect();
+        all.retain(|node| possible(case, elements, node).iter().any(|e| e.name == element.name));
+        all.len()
+    };
     for (name, held) in &nodes {
         let come = case.nodes.iter().filter(|n| held.contains(n.name) && !before.contains(n.name));
         let emptier = |node: &Node<'_>| {
             let mut may = possible(case, elements, node).into_iter();
             may.find_map(|other| {
-                nodes.get(&*other.name).filter(|o| o.len() + slack + 1 < held.len())
+                nodes.get(&*other.name).filter(|o| o.len() + slack(other) + 1 < held.len())
             })
         };
         let all: Vec<Option<&BTreeSet<&str>>> = come.map(emptier).collect();

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 struct Newcomer<'c> {
     service: &'c Service<'c>,
     eligible: Vec<String>,
-    /// Its address is free to choose: a Service that names one goes where that is.
+    /// See [`is_free`].
     free: bool,
     rules: usize,
 }
@@ -38,18 +38,26 @@ pub(crate) fn judge(case: &Case<'_>, earlier: &Estate<'_>, broken: &mut Vec<Brok
             by_balancer.entry(id).or_default().push(Newcomer {
                 service,
                 eligible: placement::eligible(case, service, asks),
-                free: asks.pinned.is_empty() && asks.public_ip.name.is_empty(),
+                free: is_free(asks),
                 rules: own_rules(balancer, service),
             });
         }
     }
-    // A place was kept for those that were refused in the end.
-    let slack: usize = case.services.iter().filter_map(refused).map(most_rules).sum();
+    // A place was kept for those that were refused in the end, on a load balancer that they may
+    // stand on, or on the one that has the address which they name.
+    let slack = |balancer: &String| -> usize {
+        let refused = case.services.iter().filter_map(|s| refused(s).map(|asks| (s, asks)));
+        let here = refused.filter(|(service, asks)| {
+            !is_free(asks) || placement::eligible(case, service, asks).contains(balancer)
+        });
+        here.map(|(_, asks)| most_rules(asks)).sum()
+    };
     for (id, newcomers) in by_balancer {
         let all = rules(case, id);
         let emptier = |newcomer: &Newcomer<'_>| {
             let found = all.saturating_sub(newcomer.rules);
-            newcomer.eligible.iter().find(|other| found > rules(case, other) + slack).cloned()
+            let mut may = newcomer.eligible.iter();
+            may.find(|other| found > rules(case, other) + slack(other)).cloned()
         };
         let last = newcomers.iter().find(|n| !n.free || emptier(n).is_none());
         if let (None, Some(other)) = (last, newcomers.first().and_then(emptier)) {
@@ -83,6 +91,11 @@ fn refused<'c>(service: &'c Service<'_>) -> Option<&'c Asks> {
         Fate::Denied(asks, _) => Some(asks),
         Fate::Unwanted | Fate::Refused(_) | Fate::Served(_) => None,
     }
+}
+
+/// Whether an address is free to choose: a Service that names one goes where that is.
+fn is_free(asks: &Asks) -> bool {
+    asks.pinned.is_empty() && asks.public_ip.name.is_empty()
 }
 
 fn most_rules(asks: &Asks) -> usize {
