@@ -113,8 +113,6 @@ impl Stage {
     pub(crate) fn after_hands(&mut self, before: &Before) {
         let now_ms = self.now_ms;
         let after = self.before_hands();
-        // What a Service has is looked at anew once all is settled again.
-        self.ledger.settled.clear();
         for (id, was) in &before.resources {
             let is = after.resources.get(id).map(|is| &**is);
             let changed = changed(was, is);
@@ -167,6 +165,8 @@ impl Stage {
 
     fn touch_services(&mut self, uids: BTreeSet<String>) {
         let now_ms = self.now_ms;
+        // What they have is looked at anew once all is settled again.
+        self.ledger.settled.retain(|uid, _| !uids.contains(uid));
         self.ledger.touched.services.extend(uids.into_iter().map(|uid| (uid, now_ms)));
     }
 
@@ -230,6 +230,14 @@ impl Stage {
     /// it yet.
     pub(super) fn was_service_touched(&self, uid: &str) -> bool {
         self.is_near(self.ledger.touched.services.get(uid), Sleep::Long)
+    }
+
+    /// All Services of which that is so, by their UIDs.
+    pub(super) fn touched_services(&self) -> BTreeSet<String> {
+        let all = self.ledger.touched.services.iter();
+        all.filter(|(_, at)| self.is_near(Some(at), Sleep::Long))
+            .map(|(uid, _)| uid.clone())
+            .collect()
     }
 
     /// Whether people have lately changed a pool, or who is in it, and a process may not have seen

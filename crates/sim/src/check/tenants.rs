@@ -45,13 +45,14 @@ pub(super) fn users(ip: &Value) -> BTreeSet<&str> {
 }
 
 impl Stage {
-    /// Writes down what each Service has, if all is settled. One that moves to the other kind of
-    /// load balancers leaves what it has, though it may have to wait.
+    /// Writes down what each Service has, if all is settled. What people have changed of a Service
+    /// is not what it is to have, and is put right once it is seen; one that moves to the other
+    /// kind of load balancers leaves what it has, though it may have to wait.
     pub(crate) fn note_settled(&mut self) {
-        if !self.is_quiet() || self.may_be_unseen() {
+        if !self.is_quiet() {
             return;
         }
-        let unsure = self.leaving();
+        let unsure = &self.touched_services() | &self.leaving();
         // Whoever tells an address by now that had gone has it again.
         self.ledger.freed.retain(|(uid, _)| unsure.contains(uid));
         // One that asks for what cannot be keeps what it had when it last asked for what can.
