@@ -1,13 +1,13 @@
 //! S4, S8 and L4 at each write of a Kubernetes object.
 
-use super::form::{parts, told};
+use super::form::{conditions, parts, told};
 use super::hands::Sleep;
 use crate::scene::{CLASS, SECRET};
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use control::KubernetesCall;
-use model::ServiceUid;
-use model::kubernetes::{GATEWAY_FINALIZER, POD_FINALIZER, SERVICE_FINALIZER};
+use model::kubernetes::{Backends, GATEWAY_FINALIZER, POD_FINALIZER, SERVICE_FINALIZER};
+use model::{ObstacleKind, ServiceUid};
 use plan::ask::annotation::PROTECT;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -195,18 +195,25 @@ impl Stage {
 
     /// L4: the write of a Service's first address sets the condition to True as well: `kubectl
     /// wait` for the condition finds the address. On a move the address comes first, and the
-    /// condition once the former load balancer has gone.
+    /// condition once the former load balancer has gone. A container load balancer leads to Pods by
+    /// the address: one that Azure refuses keeps the Service from being True, and its address is
+    /// told, because connections reach the other Pods.
     fn check_first_told(&mut self, before: &Value, after: &Value) {
-        let conditions = || after["status"]["conditions"].as_array().into_iter().flatten();
-        let moves = self.config.migration.is_some()
-            || self.is_on_both(after["metadata"]["uid"].as_str().unwrap_or(""));
+        // A config of container load balancers says in any case how Services come from those over
+        // nodes: that alone has none on its way.
+        let moves =
+            self.may_move() || self.is_on_both(after["metadata"]["uid"].as_str().unwrap_or(""));
         if told(before).next().is_some() || told(after).next().is_none() || moves {
             return;
         }
         count(&mut self.tally.checks, "L4");
-        let done =
-            |condition: &Value| condition["type"] == PROGRAMMED && condition["status"] == "True";
-        if !conditions().any(done) {
+        let to_pods = self.config.backends() == Backends::Pods;
+        let mut own = conditions(after).filter(|condition| condition["type"] == PROGRAMMED);
+        let done = own.any(|condition| {
+            let rejected = condition["reason"] == ObstacleKind::Rejected.reason();
+            condition["status"] == "True" || (to_pods && rejected && condition["status"] == "False")
+        });
+        if !done {
             let name = after["metadata"]["name"].as_str().unwrap_or("");
             let text =
                 format!("status of {name} tells its first address, and {PROGRAMMED} is not True");

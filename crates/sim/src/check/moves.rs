@@ -52,6 +52,8 @@ pub(crate) struct Moves {
     untold: BTreeMap<String, u64>,
     /// Services by their UID that tell addresses beside their former ones.
     together: BTreeMap<String, Together>,
+    /// Whether the operator has said how Services move, and they may still be on their way.
+    begun: bool,
 }
 
 /// A Service that has two addresses for a while.
@@ -76,6 +78,22 @@ impl Stage {
         let services = self.kubernetes.list("services", None);
         let turned = services.iter().filter_map(|service| self.turned(before, service));
         self.ledger.moves.together = turned.collect();
+        self.ledger.moves.begun = true;
+    }
+
+    /// All is settled: where every Service is to move, and none stands on a load balancer that it
+    /// is to leave, none is on its way any more. What one left behind whose finalizer was taken off
+    /// by hand may stay, and counts as a move that goes on.
+    pub(super) fn note_moves_over(&mut self) {
+        let course = &self.config.written["layoutMigration"];
+        let some = ["services", "namespaces"].iter().any(|key| !course[*key].is_null());
+        let goes_on = some || self.are_moving() || !self.stripped_names().is_empty();
+        self.ledger.moves.begun &= goes_on;
+    }
+
+    /// Whether Services may be on their way to the other kind of load balancers.
+    pub(super) fn may_move(&self) -> bool {
+        self.ledger.moves.begun
     }
 
     /// A Service that the config turns around while it tells the addresses of both: how long it

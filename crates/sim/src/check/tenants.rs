@@ -52,6 +52,7 @@ impl Stage {
         if !self.is_quiet() {
             return;
         }
+        self.note_moves_over();
         let unsure = &self.touched_services() | &self.leaving();
         // Whoever tells an address by now that had gone has it again.
         self.ledger.freed.retain(|(uid, _)| unsure.contains(uid));
