@@ -38,7 +38,32 @@ const BY_CHANCE: [&str; 17] = [
 /// Everything as it is, in a form that is the same for two runs that come to the same.
 pub type Form = BTreeMap<String, String>;
 
-fn tidy(value: &Value) -> Option<Value> {
+/// Nodes of which it depends on when writes came whether pools have them and security rules lead to
+/// them.
+enum ByTime {
+    /// Every node: load balancers divide the nodes, and which one a Service was placed on depends
+    /// on what was there when it came. Without a node in good order a pool stays as it is, and what
+    /// is open for a refused Service, which keeps what it had, leads to the nodes of that time.
+    All,
+    /// Those that are about to be deleted, by their addresses: each stays in the pools that it was
+    /// in, and joins none.
+    These(BTreeSet<String>),
+}
+
+impl ByTime {
+    /// Whether a value is the address of such a node, or a pool's member that drains.
+    fn has(&self, value: &Value) -> bool {
+        let address = value.as_str().unwrap_or("");
+        match self {
+            Self::All => {
+                address.starts_with("10.224.") || value["properties"]["adminstate"] == "down"
+            }
+            Self::These(all) => all.contains(address),
+        }
+    }
+}
+
+fn tidy(value: &Value, nodes: &ByTime) -> Option<Value> {
     Some(match value {
         Value::Null => return None,
         Value::Object(fields) => {
@@ -48,9 +73,9 @@ fn tidy(value: &Value) -> Option<Value> {
                 .iter()
                 .filter(|(key, _)| *key != "name" || !called)
                 .filter(|(key, _)| !BY_CHANCE.contains(&key.as_str()))
-                .filter(|(key, value)| *key != "destinationaddressprefix" || !is_node(value))
+                .filter(|(key, value)| *key != "destinationaddressprefix" || !nodes.has(value))
                 .filter(|(key, value)| *key != "enableproxyprotocol" || **value == true)
-                .filter_map(|(key, value)| Some(single(key, tidy(value)?)))
+                .filter_map(|(key, value)| Some(single(key, tidy(value, nodes)?)))
                 .collect();
             kept.sort_by(|a, b| a.0.cmp(&b.0));
             if kept.is_empty() {
@@ -59,14 +84,8 @@ fn tidy(value: &Value) -> Option<Value> {
             Value::Object(kept.into_iter().collect())
         }
         Value::Array(items) => {
-            let mut kept: Vec<Value> = items.iter().filter_map(tidy).collect();
-            if kept.is_empty() {
-                return None;
-            }
-            // A node that drains stays in a pool it was in, and does not join one it was not in.
-            kept.retain(|item| item["properties"]["adminstate"] != "down");
-            // Nor does a rule that leads to nodes forget one of them.
-            kept.retain(|item| !is_node(item));
+            let items = items.iter().filter(|item| !nodes.has(item));
+            let mut kept: Vec<Value> = items.filter_map(|item| tidy(item, nodes)).collect();
             if kept.is_empty() {
                 return None;
             }
@@ -123,10 +142,6 @@ fn on_brought(balancer: &str, frontend: &str, value: &Value) -> Option<(String, 
     let ip = id.rsplit('/').next().filter(|ip| is_brought(ip))?;
     let form = |name: &str| format!("loadbalancers/{balancer}/frontendipconfigurations/{name}\"");
     Some((form(&frontend.to_lowercase()), form(&format!("<on {ip}>"))))
-}
-
-fn is_node(value: &Value) -> bool {
-    value.as_str().is_some_and(|address| address.starts_with("10.224."))
 }
 
 /// Pools of ours, lower case, that no rule leads to: they are as they were when the last Service
@@ -200,9 +215,10 @@ impl Stage {
             }
             text
         };
+        let nodes = self.nodes_by_time();
         let renamed = |value: &Value| -> Option<Value> {
             let text = rename(value.to_string());
-            tidy(&serde_json::from_str(&text).unwrap_or(Value::String(text)))
+            tidy(&serde_json::from_str(&text).unwrap_or(Value::String(text)), &nodes)
         };
         let mut form = Form::new();
         let (idle, going) = (idle(&resources), self.truth.going_nodes());
@@ -258,6 +274,20 @@ impl Stage {
             form.insert(key, rename(format!("{finalizers} {ingress}")));
         }
         form
+    }
+
+    /// The nodes that are left out.
+    fn nodes_by_time(&self) -> ByTime {
+        let stays = || self.truth.members.is_empty() || !self.refused().is_empty();
+        if self.scene.has_choice() || stays() {
+            return ByTime::All;
+        }
+        let going = self.truth.going_nodes();
+        let nodes = self.kubernetes.list("nodes", None);
+        let nodes = nodes.iter().filter(|node| going.contains(text(&node["metadata"]["name"])));
+        let addresses = nodes.flat_map(|node| node["status"]["addresses"].as_array());
+        let addresses = addresses.flatten().map(|address| text(&address["address"]).to_lowercase());
+        ByTime::These(addresses.collect())
     }
 
     /// What a public IP keeps of an annotation that is gone depends on when it was made: a label
@@ -352,4 +382,22 @@ pub fn difference(with: &Form, without: &Form) -> Vec<String> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn nodes_are_compared_but_those_of_which_it_depends_on_time() {
+        let rule = json!({"name": "r", "destinationaddressprefixes": ["10.224.0.4", "10.224.0.5"]});
+        let going = ByTime::These(BTreeSet::from(["10.224.0.4".to_owned()]));
+        let one = json!({"destinationaddressprefix": "10.224.0.5", "name": "r"});
+        assert_eq!(tidy(&rule, &going), Some(one));
+        assert_eq!(tidy(&rule, &ByTime::All), Some(json!({"name": "r"})));
+        let pool = json!({"members": [{"name": "n", "properties": {"adminstate": "down"}}]});
+        assert_eq!(tidy(&pool, &ByTime::All), None);
+        assert_eq!(tidy(&pool, &going), Some(pool));
+    }
 }
