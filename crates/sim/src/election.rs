@@ -141,6 +141,7 @@ impl Stage {
         process.inbox.push(Event::Leadership(leadership));
         if leads {
             self.ledger.grounds.begin((number, process.epoch), self.now_ms);
+            self.ledger.told.begin((number, process.epoch), self.now_ms);
         }
         self.trace.say(self.now_ms, || format!("process {number}: the lease is {leadership:?}"));
         self.queue_step(number);

@@ -3,7 +3,7 @@
 //! judged is what was sent.
 
 use super::api::has_finalizer;
-use super::form::{text, told};
+use super::form::{seconds, text, told};
 use super::tenants::is_refused;
 use crate::scene::OTHER_CLASS;
 use crate::stage::{Rightful, Sent, Stage};
@@ -29,9 +29,16 @@ pub(crate) struct Told {
     lately_ms: BTreeMap<(usize, u64, String), VecDeque<u64>>,
     /// UIDs of objects that it has warned.
     warned: BTreeSet<(usize, u64, String)>,
+    /// When it was last told that it leads.
+    led_ms: BTreeMap<(usize, u64), u64>,
 }
 
 impl Told {
+    /// A life of a process leads from now on.
+    pub(crate) fn begin(&mut self, life: (usize, u64), now_ms: u64) {
+        self.led_ms.insert(life, now_ms);
+    }
+
     /// Takes note of an Event; how often the same was told within the last minute.
     fn note(&mut self, life: (usize, u64), event: &Value, now_ms: u64) -> usize {
         let [uid, kind, reason, message] =
@@ -126,11 +133,19 @@ impl Stage {
     }
 
     /// Whether the process has warned a Service. Each life of a process warns of all that is wrong;
-    /// of two processes the leader of now may know that the other one had said it.
+    /// of two processes the leader takes for said what it saw while the other one led, so that a
+    /// Service which came before counts as warned.
     pub(super) fn has_warned(&self, service: &Value) -> bool {
-        let [process] = &self.processes[..] else { return true };
-        let key = (0, process.epoch, text(&service["metadata"]["uid"]).to_owned());
-        self.ledger.told.warned.contains(&key)
+        let uid = text(&service["metadata"]["uid"]);
+        let told = &self.ledger.told;
+        if let [process] = &self.processes[..] {
+            return told.warned.contains(&(0, process.epoch, uid.to_owned()));
+        }
+        let led_ms = self.lease.holder.and_then(|life| told.led_ms.get(&life));
+        let made_ms = seconds(text(&service["metadata"]["creationTimestamp"]));
+        let made_ms = made_ms.map_or(0, |seconds| seconds * 1_000);
+        led_ms.is_none_or(|led_ms| made_ms <= *led_ms)
+            || told.warned.iter().any(|(_, _, warned)| warned == uid)
     }
 }
 
