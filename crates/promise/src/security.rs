@@ -22,7 +22,7 @@
 use crate::Broken;
 use crate::asks::{Asks, Family, Port};
 use crate::case::{Case, Fate, Service};
-use crate::estate::{id, items, last, parts, text, told};
+use crate::estate::{id, items, last, part, parts, text, told};
 use crate::links;
 use crate::members;
 use crate::names::{self, SECURITY_RULE};
@@ -35,6 +35,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 const PROMISE: &str = "security";
+const ADDITIONAL: &str = "service.beta.kubernetes.io/azure-additional-public-ips";
 const PRIORITIES: std::ops::RangeInclusive<u64> = 500..=4096;
 
 /// A destination, a protocol and a port; `*` is all of them.
@@ -106,12 +107,19 @@ struct Doors {
 #[derive(Debug, Default)]
 struct Kept {
     addresses: BTreeSet<IpAddr>,
+    /// Ports at single addresses.
+    doors: BTreeSet<(IpAddr, String)>,
+    /// Node ports: at nodes, whatever their addresses were.
     ports: BTreeSet<String>,
+    /// Addresses at which no node is reached.
+    frontends: BTreeSet<IpAddr>,
 }
 
 impl Kept {
     fn has(&self, (address, _, port): &Door) -> bool {
-        self.addresses.contains(address) || self.ports.contains(port)
+        self.addresses.contains(address)
+            || self.doors.contains(&(*address, port.clone()))
+            || (self.ports.contains(port) && !self.frontends.contains(address))
     }
 }
 
@@ -298,7 +306,7 @@ fn one_or_list<'v>(inside: &'v Value, field: &str) -> Vec<&'v str> {
 /// Service for private endpoints may stay open: their traffic reaches the backends from an address
 /// in the virtual network, which the security group filters.
 fn kept(case: &Case<'_>) -> Kept {
-    let mut kept = Kept::default();
+    let mut kept = Kept { frontends: frontends(case), ..Kept::default() };
     let refused = case
         .services
         .iter()
@@ -311,12 +319,15 @@ fn kept(case: &Case<'_>) -> Kept {
         let own = all.filter(|frontend| names::is_of(text(&frontend["name"]), &service.base));
         let own = own.filter_map(|frontend| case.address_of(frontend));
         kept.addresses.extend(own.filter_map(|address| address.parse::<IpAddr>().ok()));
+        let listed = text(&service.object["metadata"]["annotations"][ADDITIONAL]).split(',');
+        let listed: Vec<IpAddr> = listed.filter_map(|ip| ip.trim().parse().ok()).collect();
         // The ports of the Service may be others by now.
-        let all = case.estate.balancers();
-        let rules = all.flat_map(|(_, balancer)| parts(balancer, "loadBalancingRules"));
-        let own = rules.filter(|rule| names::is_of(text(&rule["name"]), &service.base));
-        let ports = own.filter_map(|rule| rule["properties"]["backendPort"].as_u64());
-        kept.ports.extend(ports.map(|port| port.to_string()));
+        for (_, balancer) in case.estate.balancers() {
+            let rules = parts(balancer, "loadBalancingRules");
+            for rule in rules.filter(|rule| names::is_of(text(&rule["name"]), &service.base)) {
+                keep_rule(case, balancer, (rule, &listed[..]), &mut kept);
+            }
+        }
         let ports = items(&service.object["spec"]["ports"]);
         kept.ports.extend(ports.filter_map(|p| p["nodePort"].as_u64()).map(|p| p.to_string()));
     }
@@ -337,6 +348,41 @@ fn kept(case: &Case<'_>) -> Kept {
         kept.ports.extend(ports.map(|port| port.to_string()));
     }
     kept
+}
+
+/// What a rule of a refused Service leads through the security group: with floating IP the port of
+/// its frontend, and of the addresses that the Service lists besides, else the node port of every
+/// node.
+fn keep_rule<'a>(
+    case: &Case<'a>,
+    balancer: &'a Value,
+    (rule, listed): (&Value, &[IpAddr]),
+    kept: &mut Kept,
+) {
+    let inside = &rule["properties"];
+    if inside["enableFloatingIP"] != true {
+        kept.ports.extend(inside["backendPort"].as_u64().map(|port| port.to_string()));
+        return;
+    }
+    let to = last(text(&inside["frontendIPConfiguration"]["id"]));
+    let frontend = part(balancer, "frontendIPConfigurations", to);
+    let address = frontend.and_then(|frontend| case.address_of(frontend)?.parse::<IpAddr>().ok());
+    let all = listed.iter().copied().chain(address);
+    match inside["frontendPort"].as_u64() {
+        // It leads all ports.
+        None | Some(0) => kept.addresses.extend(all),
+        Some(port) => kept.doors.extend(all.map(|address| (address, port.to_string()))),
+    }
+}
+
+/// Addresses of frontends and of public IPs.
+fn frontends(case: &Case<'_>) -> BTreeSet<IpAddr> {
+    let all = case.estate.balancers();
+    let all = all.flat_map(|(_, balancer)| parts(balancer, "frontendIPConfigurations"));
+    let all = all.filter_map(|frontend| case.address_of(frontend));
+    let ips = case.estate.public_ips();
+    let ips = ips.map(|(_, ip)| text(&ip["properties"]["ipAddress"]));
+    all.chain(ips).filter_map(|address| address.parse().ok()).collect()
 }
 
 /// Whose an address that no Service asks for is: others' rules may lead to it under names of our

@@ -614,28 +614,30 @@ fn nothing_that_no_service_asks_for() {
     spoil(2, 0, place, &json!([]), "nothing-else", "has no frontend");
 }
 
-/// What stays without its Service excuses no open rule to another Service's address.
-#[test]
-fn what_private_endpoints_are_connected_to_opens_its_own_address_alone() {
+/// How the names of another Service's parts begin.
+fn other() -> String {
+    BASE.replace('1', "2")
+}
+
+/// Another frontend, at 20.0.0.2, with a rule for the port 443; the frontend's id.
+fn with_another_frontend() -> ([Vec<Value>; 3], Value) {
     let mut scene = kept();
-    let gone = BASE.replace('1', "2");
-    let before = below(&format!("frontendIPConfigurations/{gone}"));
-    let ip = id(&format!("publicIPAddresses/kubernetes-{gone}"));
-    let frontend = json!({"name": gone, "id": before["id"],
+    let other = other();
+    let before = below(&format!("frontendIPConfigurations/{other}"));
+    let ip = id(&format!("publicIPAddresses/kubernetes-{other}"));
+    let frontend = json!({"name": other, "id": before["id"],
         "properties": {"publicIPAddress": {"id": ip}}});
-    let rule = json!({"name": format!("{gone}-TCP-443"), "properties": {"protocol": "Tcp",
+    let rule = json!({"name": format!("{other}-TCP-443"), "properties": {"protocol": "Tcp",
         "frontendPort": 443, "backendPort": 443, "enableFloatingIP": true,
         "frontendIPConfiguration": before}});
-    let link = json!({"id": id("privateLinkServices/pls"),
-        "tags": {"k8s-azure-owner-service": "default/gone",
-            "k8s-azure-cluster-name": "kubernetes"},
-        "properties": {"loadBalancerFrontendIpConfigurations": [before],
-            "privateEndpointConnections": [{"properties": {
-                "privateLinkServiceConnectionState": {"status": "Approved"}}}]}});
     put(&mut scene[2][0], "/properties/frontendIPConfigurations/-", &frontend);
     put(&mut scene[2][0], "/properties/loadBalancingRules/-", &rule);
-    scene[2].push(link);
     scene[2].push(json!({"id": ip, "properties": {"ipAddress": "20.0.0.2"}}));
+    (scene, before)
+}
+
+/// The port 443 may be open at the other frontend's address, and at no other.
+fn opens_its_own_address_alone(scene: &[Vec<Value>; 3]) {
     for (to, named) in [("20.0.0.2", false), ("20.0.0.1", true)] {
         let mut scene = scene.clone();
         let door = opening("IPv4_3", 504, "Tcp", "443", to);
@@ -645,6 +647,32 @@ fn what_private_endpoints_are_connected_to_opens_its_own_address_alone() {
         let seen = texts.filter(|text| text.contains("/443 is open")).any(|t| t.contains(to));
         assert_eq!(seen, named, "{broken:#?}");
     }
+}
+
+/// What stays without its Service excuses no open rule to another Service's address.
+#[test]
+fn what_private_endpoints_are_connected_to_opens_its_own_address_alone() {
+    let (mut scene, before) = with_another_frontend();
+    let link = json!({"id": id("privateLinkServices/pls"),
+        "tags": {"k8s-azure-owner-service": "default/gone",
+            "k8s-azure-cluster-name": "kubernetes"},
+        "properties": {"loadBalancerFrontendIpConfigurations": [before],
+            "privateEndpointConnections": [{"properties": {
+                "privateLinkServiceConnectionState": {"status": "Approved"}}}]}});
+    scene[2].push(link);
+    opens_its_own_address_alone(&scene);
+}
+
+/// Nor does what a refused Service keeps, though its status tells no address.
+#[test]
+fn what_a_refused_service_keeps_opens_its_own_address_alone() {
+    let (mut scene, _) = with_another_frontend();
+    let key = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
+    scene[0].push(json!({"metadata": {"name": "other", "namespace": "default",
+            "uid": "00000000-0000-0000-0000-000000000020", "annotations": {key: "soon"}},
+        "spec": {"type": "LoadBalancer", "ipFamilies": ["IPv4"], "ports": [
+            {"name": "https", "protocol": "TCP", "port": 443, "nodePort": 30443}]}}));
+    opens_its_own_address_alone(&scene);
 }
 
 #[test]
