@@ -112,7 +112,7 @@ impl fmt::Display for Broken {
 pub fn judge(scene: &Scene) -> Vec<Broken> {
     let case = case::Case::read(scene);
     let mut broken = Vec::new();
-    if other_layout::stands(&case) {
+    if other_layout::left(&case).is_some() {
         return broken;
     }
     if case.site.layout == site::Layout::Container {
@@ -161,7 +161,7 @@ pub fn unanswered(scene: &Scene) -> BTreeSet<String> {
 pub fn judge_newcomers(scene: &Scene, earlier: &[Arc<Value>]) -> Vec<Broken> {
     let case = case::Case::read(scene);
     let mut broken = Vec::new();
-    if !other_layout::stands(&case) && case.site.layout != site::Layout::Container {
+    if other_layout::left(&case).is_none() && case.site.layout != site::Layout::Container {
         let earlier = estate::Estate::read(earlier);
         spread::judge(&case, &earlier, &mut broken);
         shares::judge_newcomers(&case, &earlier, &mut broken);

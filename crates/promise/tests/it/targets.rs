@@ -123,3 +123,31 @@ fn a_container_load_balancer_is_in_the_region_of_the_cloud_config_and_in_no_edge
     assert!(said(json!({"extendedLocation": edge}), false)[0].contains("the edge zone of"));
     assert_eq!(said(json!({"location": "westus"}), true), none, "it stood before");
 }
+
+#[test]
+fn another_clusters_load_balancers_over_nodes_suspend_no_promise() {
+    let base = "a0000000000000000000000000000001";
+    let ip = |uid: &str| {
+        let mut ip = json!({"id": format!("{ROOT}/publicIPAddresses/kubernetes-{base}"),
+            "sku": {"name": "Standard"}, "properties": {"ipAddress": "20.0.0.1"},
+            "tags": {"k8s-azure-service": "default/web", "k8s-azure-cluster-name": "kubernetes",
+                "ballast-cluster-uid": uid}});
+        if uid.is_empty() {
+            ip["tags"].as_object_mut().unwrap().retain(|key, _| key != "ballast-cluster-uid");
+        }
+        ip
+    };
+    let balancer = |name: &str| {
+        json!({"id": format!("{ROOT}/loadBalancers/{name}"), "sku": {"name": "Standard"},
+            "properties": {"frontendIPConfigurations": [{"name": base, "properties": {}}]}})
+    };
+    let judged = |resource: Value| {
+        let mut scene = scene(&[], vec![Arc::new(resource)]);
+        let system = json!({"metadata": {"name": "kube-system", "uid": "ours"}});
+        scene.namespaces = vec![Arc::new(system)];
+        !judge(&scene).is_empty()
+    };
+    // A Service without its load balancer is a promise that is not kept.
+    assert!(judged(ip("another")) && judged(balancer("second")));
+    assert!(!judged(ip("ours")) && !judged(ip("")) && !judged(balancer("kubernetes")));
+}
