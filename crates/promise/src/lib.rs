@@ -136,6 +136,13 @@ pub fn judge(scene: &Scene) -> Vec<Broken> {
     broken
 }
 
+/// The id, lower case, of something that the other kind of load balancers has left. While it stands
+/// and the cloud config does not say how Services move, nothing is written and nothing promised.
+#[must_use]
+pub fn left_behind(scene: &Scene) -> Option<String> {
+    other_layout::left(&case::Case::read(scene)).map(str::to_owned)
+}
+
 /// Services, as `namespace/name`, that ask for a load balancer and cannot have what they ask for.
 #[must_use]
 pub fn refused(scene: &Scene) -> BTreeSet<String> {

@@ -15,7 +15,14 @@ impl Stage {
     /// hand: Kubernetes does not tell of their end who was not there.
     #[must_use]
     pub fn unkept(&self) -> Vec<Broken> {
-        let mut unkept = promise::judge(&self.promised());
+        let scene = self.promised();
+        let mut unkept = promise::judge(&scene);
+        // The cloud config of a run says how Services move: once none is on its way nothing is left
+        // of the other kind, for which nothing would be promised.
+        unkept.extend(promise::left_behind(&scene).map(|id| {
+            let text = format!("{id} is of load balancers that Services have left");
+            Broken { service: None, promise: "other-layout", text }
+        }));
         unkept.retain(|broken| {
             broken.service.as_ref().is_none_or(|service| !self.is_name_stripped(service))
         });
