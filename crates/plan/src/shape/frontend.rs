@@ -1,6 +1,5 @@
 //! Frontend IP configurations.
 
-use super::public_ip;
 use crate::ask::Intent;
 use crate::claim::address;
 use crate::claim::choice;
@@ -10,6 +9,7 @@ use crate::draft::Draft;
 use crate::order::moving::{self, Movers};
 use crate::own::{name, part};
 use crate::standing::frontend::{is_anothers, is_as_asked, is_within, status};
+use crate::standing::public_ip;
 use crate::verdict::Refusal;
 use model::azure::{Allocation, Frontend, FrontendAddress};
 use model::policy::BalancerSku;

@@ -4,4 +4,5 @@
 pub(crate) mod frontend;
 pub(crate) mod pool;
 pub(crate) mod private_link;
+pub(crate) mod public_ip;
 pub(crate) mod security_group;

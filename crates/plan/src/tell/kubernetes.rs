@@ -7,10 +7,10 @@ use crate::claim::placement::Placement;
 use crate::draft::{Draft, Stance};
 use crate::order::moving;
 use crate::own::{finalizers, is_claimed};
-use crate::shape::public_ip::is_unaddressed;
 use crate::shape::security_group::Standings;
 use crate::shape::security_group::standing::{Standing, missing};
 use crate::shape::{member, security_group};
+use crate::standing::public_ip::is_unaddressed;
 use crate::standing::{frontend, private_link};
 use model::azure::{Provisioning, PublicIp};
 use model::kubernetes::{

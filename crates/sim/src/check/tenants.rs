@@ -279,7 +279,7 @@ impl Stage {
                 continue;
             }
             let name = &service.name;
-            if object["status"]["loadBalancer"] != known.told {
+            if object["status"]["loadBalancer"] != self.without_given(&service.name, &known.told) {
                 return Some(format!("{name} is refused, and its status has changed"));
             }
             for (id, there) in &known.parts {

@@ -10,6 +10,25 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Stage {
+    /// What was told, without what Azure has given to others since: an additional address is one
+    /// that Azure was not asked for.
+    pub(super) fn without_given(&self, name: &str, told: &Value) -> Value {
+        let mut left = told.clone();
+        let given = |ip: &str| {
+            let all = self.azure.resources_of("Microsoft.Network/publicIPAddresses");
+            all.iter().any(|other| {
+                let users = text(&other["tags"]["k8s-azure-service"]);
+                other["properties"]["ipAddress"] == ip
+                    && !users.is_empty()
+                    && !users.split(',').any(|user| user.trim().eq_ignore_ascii_case(name))
+            })
+        };
+        if let Some(list) = left["ingress"].as_array_mut() {
+            list.retain(|entry| !given(text(&entry["ip"])));
+        }
+        left
+    }
+
     /// S9: an address of another namespace's Service that the tenant has, and that this Service
     /// does not let it share.
     #[must_use]

@@ -1,15 +1,16 @@
 //! Which nodes are behind which load balancer, where they are divided.
 
 use super::{Backends, Placement, id_of};
+use crate::claim::choice::Chosen;
 use crate::draft::{Draft, Stance};
-use crate::own::Owner;
 use crate::own::name::{self, has_own_pool};
-use crate::standing::pool;
+use crate::own::{Owner, is_claimed};
+use crate::standing::{pool, public_ip};
 use model::azure::{LoadBalancer, Pool};
 use model::kubernetes::{Node, NodeRole};
 use model::policy::{ControlPlane, LoadBalancerConfig, PoolKind, Preconfigured};
 use model::report::{Until, Wait};
-use model::{Exposure, NodeName, Policy, ResourceId, ServiceName, ServiceUid};
+use model::{Exposure, Family, NodeName, Policy, ResourceId, ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -61,7 +62,12 @@ pub(crate) fn control_plane(draft: &Draft<'_>, balancer: &ResourceId) -> Vec<Arc
 
 /// Divides the nodes among configurations: the public and the internal load balancer of one have
 /// the same. What each may take now is for [`guard`] to say.
-pub(super) fn divide(draft: &Draft<'_>, configs: &[LoadBalancerConfig], placement: &mut Placement) {
+pub(super) fn divide(
+    draft: &Draft<'_>,
+    configs: &[LoadBalancerConfig],
+    chosen: &Chosen,
+    placement: &mut Placement,
+) {
     let policy = draft.policy;
     let ids = |config| Exposure::ALL.map(|e| id_of(policy, config, e));
     let alive: Vec<bool> =
@@ -70,19 +76,19 @@ pub(super) fn divide(draft: &Draft<'_>, configs: &[LoadBalancerConfig], placemen
         .iter()
         .map(|config| ids(config).iter().flat_map(|id| addresses(draft, id)).collect())
         .collect();
-    let left_first: Vec<BTreeSet<ResourceId>> =
-        configs.iter().map(|config| left_first(draft, placement, &ids(config))).collect();
+    let left_first: Vec<Option<BTreeSet<ResourceId>>> =
+        configs.iter().map(|config| left_first(draft, placement, chosen, &ids(config))).collect();
     // A node leaves a load balancer that others need it on only when Azure has let those go for
-    // whom it moves, which it may refuse for long.
+    // whom it moves, and has given them what their frontends need, which it may refuse for long.
     let stays_at = |node: &Node, home: usize| {
-        let sources = &left_first[home];
+        let sources = left_first[home].as_ref()?;
         let here = |at: &usize| {
             alive[*at]
                 && *at != home
                 && !ids(&configs[*at]).iter().any(|id| sources.contains(id))
                 && node.addresses.iter().any(|a| present[*at].contains(a))
         };
-        (0..configs.len()).filter(|_| !sources.is_empty()).find(here)
+        (0..configs.len()).find(here)
     };
     let mut shares: Vec<Vec<Arc<Node>>> = vec![Vec::new(); configs.len()];
     let mut rest = Vec::new();
@@ -147,16 +153,17 @@ fn coming<'p>(
     seats.flat_map(|seats| &seats.services).filter(|uid| !draft.claims.undecided.contains(*uid))
 }
 
-/// The other load balancers that all Services stand on for which those of a configuration are to be
-/// made; none where they can be made now.
+/// The other load balancers that Services stand on for which those of a configuration are to be
+/// made; `None` where those are there, or can be made now for a Service.
 fn left_first(
     draft: &Draft<'_>,
     placement: &Placement,
+    chosen: &Chosen,
     ids: &[ResourceId; 2],
-) -> BTreeSet<ResourceId> {
+) -> Option<BTreeSet<ResourceId>> {
     let mut all = BTreeSet::new();
     if ids.iter().any(|id| draft.balancer(id).is_some()) {
-        return all;
+        return None;
     }
     for uid in coming(draft, placement, ids) {
         let base = &draft.cases[uid].base;
@@ -164,12 +171,25 @@ fn left_first(
             .views()
             .filter(|b| !b.frontends_of(base).is_empty() || !b.rules_of(base).is_empty());
         let on: BTreeSet<ResourceId> = stands.map(|balancer| balancer.id.clone()).collect();
-        if on.is_empty() {
-            return BTreeSet::new();
+        if on.is_empty() && has_addresses(draft, chosen, uid) {
+            return None;
         }
         all.extend(on);
     }
-    all
+    Some(all)
+}
+
+/// Whether frontends can be made for a Service now: it carries our finalizer, and its public IPs
+/// are there.
+fn has_addresses(draft: &Draft<'_>, chosen: &Chosen, uid: &ServiceUid) -> bool {
+    let case = &draft.cases[uid];
+    let Some(intent) = case.intent() else { return false };
+    let is_there = |family: &Family| {
+        let id = chosen.get(&(uid.clone(), *family));
+        id.is_some_and(|id| public_ip::is_ready(draft, id))
+    };
+    is_claimed(draft.policy, case.service)
+        && (intent.exposure == Exposure::Internal || intent.families.iter().all(is_there))
 }
 
 /// Whether a load balancer stays although no Service is to be on it.

@@ -88,7 +88,7 @@ pub(super) fn place(
             Err(finding) => draft.refuse(&uid, Refusal::new(finding)),
         }
     }
-    backends::divide(draft, configs, &mut placement);
+    backends::divide(draft, configs, chosen, &mut placement);
     backends::localize(draft, &mut placement);
     backends::guard(draft, &mut placement);
     placement

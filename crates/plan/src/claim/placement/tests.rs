@@ -415,6 +415,22 @@ fn a_local_service_has_a_pool_of_the_nodes_with_endpoints() {
     assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
 }
 
+/// Azure may refuse the public IP for long.
+#[test]
+fn nodes_stay_until_a_load_balancer_can_be_made_for_them() {
+    let (policy, mut world) = placed(Layout::Several(two()), vec![service(1)]);
+    let all = ["vmss1-1", "vmss1-2", "vmss2-1", "vmss2-2"];
+    assert_eq!(pool(&world, "kubernetes", "kubernetes"), all);
+    let other = annotated(2, "azure-load-balancer-configurations", "lb2");
+    change(&mut world, fixture::claimed(other));
+    let (plan, _) = crate::plan(&world, &policy);
+    let [only] = &plan.changes[..] else { panic!("{:#?}", plan.changes) };
+    assert!(matches!(&only.action, Action::Put { after: Resource::PublicIp(_), .. }));
+    settle(&mut world, &policy);
+    assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
+    assert_eq!(pool(&world, "lb2", "kubernetes"), ["vmss2-1", "vmss2-2"]);
+}
+
 /// Somebody's rule led there until after the Service was gone.
 #[test]
 fn a_pool_that_a_service_had_to_itself_goes_after_it() {

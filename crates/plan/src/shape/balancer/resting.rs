@@ -10,7 +10,7 @@ use crate::claim::holder::{self, Address, Place};
 use crate::draft::{Draft, Stance};
 use crate::own::{is_claimed, name};
 use crate::shape::memory::Held;
-use crate::shape::public_ip;
+use crate::standing::public_ip;
 use model::azure::FrontendAddress;
 use model::{Family, ServiceUid};
 use std::sync::Arc;
