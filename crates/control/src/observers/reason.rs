@@ -68,9 +68,9 @@ reasons! {
         "After `NoBackendUp`: a node answers the probes again."
         "Nothing.";
     POD_UNCLAIMED Warning Pod "ServiceGatewayFinalizerAddFailed"
-        "The finalizer of Ballast could not be added to a Pod with an egress label. The Pod is \
-         published without it: when the Pod is deleted, its address may stay in Azure for a \
-         moment."
+        "The finalizer of Ballast could not be added to a Pod with an egress label. The Pod's \
+         address is written to Azure all the same, and when the Pod is deleted, the address may \
+         stay there for a moment."
         "Look at the message: usually an admission webhook refuses the change, or the ClusterRole \
          lacks `patch` on Pods.";
 }
@@ -102,8 +102,8 @@ pub const POD_RULES: [(&str, &str); 6] = [
     ),
     (
         "ServiceGatewayNoNodeLocation",
-        "No address of the Pod's node is of the family of this address of the Pod. Give the node \
-         an address of that family.",
+        "The Pod has an address of a family (IPv4 or IPv6) of which its node has none. Give the \
+         node an address of that family.",
     ),
 ];
 

@@ -70,7 +70,7 @@ rules! {
 
     INVALID_PINNED_ADDRESS Refusal "InvalidPinnedAddress"
         "azure-load-balancer-ipv4: fd00::1"
-        "must be an IP address of the family";
+        "must be an IP address; in an annotation, of the family that its key names";
     PRIVATE_PINNED_ADDRESS Refusal "PrivatePinnedAddress"
         "azure-load-balancer-ipv4: 10.0.0.9"
         "must be a public unicast address, because the load balancer is public";
@@ -205,13 +205,13 @@ rules! {
         "must be a whole number from 1 to 8, and at least the number of static addresses";
     INVALID_PRIVATE_LINK_ADDRESS Refusal "InvalidPrivateLinkAddress"
         "azure-pls-ip-configuration-ip-address: fd00::1"
-        "must be IPv4 addresses, each once, separated by blanks";
+        "must be IPv4 addresses, each once, separated by spaces";
     INVALID_PRIVATE_LINK_FQDN Refusal "InvalidPrivateLinkFqdn"
         "azure-pls-fqdns: a.example,b.example"
-        "must be host names, separated by blanks";
+        "must be host names, separated by spaces";
     INVALID_SUBSCRIPTION Refusal "InvalidSubscription"
         "azure-pls-visibility: a,b"
-        "must be subscription IDs separated by blanks, or *";
+        "must be subscription IDs separated by spaces, or *";
     APPROVAL_INVISIBLE Note "AutoApprovalNotVisible"
         "azure-pls-auto-approval: 11111111-2222-3333-4444-555555555555"
         "{value} cannot be approved, because azure-pls-visibility does not list it; only \
@@ -311,8 +311,8 @@ rules! {
         "node port {value} is used by a rule of another owner in the backend pool; use another one";
     PORT_TAKEN Refusal "PortTaken"
         "spec.ports: 80"
-        "port {value} is in use on the frontend; each port can be used once, SCTP takes it for \
-         every protocol";
+        "port {value} is in use on the frontend; a port can be used once for TCP and once for UDP, \
+         or once for SCTP alone";
     SUBNET_NOT_FOUND Refusal "SubnetNotFound"
         "azure-load-balancer-internal-subnet: nowhere"
         "subnet {value} does not exist; use a subnet of the cluster's virtual network";
@@ -321,8 +321,8 @@ rules! {
         "must be a free address of the subnet that is not reserved by Azure";
     ADDITIONAL_ADDRESS_TAKEN Refusal "AdditionalAddressTaken"
         "azure-additional-public-ips: 20.1.2.3"
-        "address {value} is in use; use one that is not another Service's, nor of nodes, Pods, \
-         cluster IPs or subnets";
+        "address {value} is in use; use one that no other Service, node or Pod has, and that is \
+         neither a cluster IP nor in a subnet";
     ADDRESS_NOT_SHARED Refusal "AddressNotShared"
         "azure-load-balancer-ipv4: 20.1.2.3"
         "{value} is held by a Service of another namespace; use an address of the Service's own \
@@ -448,8 +448,8 @@ rules! {
          one has";
     TARGET_PORTS_DIFFER Note "TargetPortsDiffer"
         "spec.ports: http is 8080, 9090"
-        "ready Pods differ in a target port: {value}; its rule leads to one number, and stays as \
-         it is until they agree";
+        "ready Pods differ in a target port: {value}; a rule has one backend port, so the rule \
+         stays as it is until the Pods agree";
     TARGET_PORT_SHARED Note "TargetPortShared"
         "spec.ports: http is 8080"
         "another port has the same target port: {value}; each must have its own on container load \

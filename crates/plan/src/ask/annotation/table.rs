@@ -14,7 +14,7 @@ const REFUSED: &str = "the Service is refused";
 const IGNORED: &str = "counts as false, noted";
 const FLAG: &str = "`true` in any letter case, `false`";
 const EXACT: &str = "`true`, so and not otherwise, `false`";
-const TRIMMED: &str = "`true` in any letter case and with blanks around it, `false`";
+const TRIMMED: &str = "`true` in any letter case and with spaces around it, `false`";
 
 const fn text(key: &'static str, values: &'static str, default: &'static str) -> Annotation {
     Annotation {
@@ -261,10 +261,10 @@ pub static TABLE: &[Annotation] = &[
     text("azure-pls-ip-configuration-ip-address-count", "1 to 8", "1")
         .effect("How many addresses it has.")
         .on(STANDARD),
-    text("azure-pls-ip-configuration-ip-address", "IPv4 addresses, separated by blanks", "none")
+    text("azure-pls-ip-configuration-ip-address", "IPv4 addresses, separated by spaces", "none")
         .effect("Its static addresses, the first one the primary.")
         .on(STANDARD),
-    text("azure-pls-fqdns", "host names, separated by blanks", "none")
+    text("azure-pls-fqdns", "host names, separated by spaces", "none")
         .effect("Names under which it is offered.")
         .on(STANDARD),
     flag("azure-pls-proxy-protocol")
@@ -273,10 +273,10 @@ pub static TABLE: &[Annotation] = &[
             "Backends get the PROXY protocol. Local Services are then probed on their own ports.",
         )
         .on(STANDARD),
-    text("azure-pls-visibility", "subscription ids, separated by blanks; `*`", "none")
+    text("azure-pls-visibility", "subscription ids, separated by spaces; `*`", "none")
         .effect("Subscriptions that see it.")
         .on(STANDARD),
-    text("azure-pls-auto-approval", "subscription ids, separated by blanks", "none")
+    text("azure-pls-auto-approval", "subscription ids, separated by spaces", "none")
         .effect("Subscriptions whose connections are approved without asking.")
         .on(STANDARD),
     flag(DISCONNECT)
