@@ -53,7 +53,8 @@ pub enum Command {
     ///
     /// The cloud config names the target: change it (or a copy of it) and give it with
     /// --cloud-config. What Azure has now is read from Azure, so an interrupted migration goes on
-    /// when the same command is run again.
+    /// when the same command is run again. The command writes only while it holds the controller's
+    /// Lease: stop `ballast run` first.
     Migrate(migrate::Args),
     /// Show each Service: its addresses, its load balancer, and why it is not programmed
     ///
@@ -63,6 +64,8 @@ pub enum Command {
     /// Show each write to Azure: why it was made, what it changed, and what Azure answered
     History(history::Args),
     /// Pause a Service, or with --all the whole cluster: write no changes to Azure until `resume`
+    ///
+    /// The backends of a paused Service still follow nodes and Pods. With --all they do not.
     Pause(hold::PauseArgs),
     /// Resume a paused Service, or with --all the whole cluster
     Resume(hold::ScopeArgs),
@@ -82,7 +85,8 @@ pub enum Command {
     /// List Azure resources of this cluster that belong to no Service; with --delete, delete them
     ///
     /// Looks only in the resource groups that the cloud config or a Service names, and only at
-    /// resources with this cluster's names and tags.
+    /// resources with this cluster's names and tags. --delete writes only while it holds the
+    /// controller's Lease: stop `ballast run` first.
     Orphans(orphans::Args),
     /// Run the health agent of one node, which answers Azure's health probes in place of the
     /// service proxy

@@ -8,7 +8,8 @@ use model::ServiceName;
 /// The lease that allows writing.
 #[derive(Debug, clap::Args)]
 pub struct LeaseArgs {
-    /// Write only while holding a Lease; with false, this must be the only process that writes
+    /// Write only while holding the controller's Lease; with false, this must be the only process
+    /// that writes
     #[arg(long, value_name = "BOOL", default_value_t = true)]
     #[arg(action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub leader_elect: bool,

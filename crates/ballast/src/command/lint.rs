@@ -36,10 +36,11 @@ pub enum LintFormat {
 /// Arguments of `lint`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Check these manifests (YAML or JSON; files, directories, or - for standard input)
+    /// Check these manifests (YAML or JSON; files, directories, or - for standard input); required
+    /// unless --admission-policy is given
     #[arg(short = 'f', long = "filename", value_name = "PATH", required_unless_present = "policy")]
     pub files: Vec<PathBuf>,
-    /// Also check the files in subfolders
+    /// Also check the files in subdirectories
     #[arg(short = 'R', long)]
     pub recursive: bool,
     /// Read the cloud config from this file: that of the Go cloud provider, JSON or YAML [default:

@@ -19,7 +19,7 @@ pub struct Args {
     /// Exit with 2 if there are changes
     #[arg(long)]
     pub exit_code: bool,
-    /// Show the plan by Service, in place of by resource: whether anything would change, and what
+    /// Show the plan by Service instead of by resource: whether anything would change, and what
     #[arg(long)]
     pub against_existing: bool,
     /// Print only the summary: counts, addresses that change, Services that are interrupted
@@ -28,7 +28,8 @@ pub struct Args {
     /// Show only what concerns Services of this namespace
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
-    /// Show only what concerns this Service
+    /// Show only what concerns this Service; where NAME has no namespace, that of -n, else that of
+    /// the kubeconfig's context, with -f `default`
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     pub service: Option<String>,
 }

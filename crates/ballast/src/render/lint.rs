@@ -28,7 +28,7 @@ pub fn render(lint: &Lint, paint: Paint) -> String {
         let names = names.collect::<Vec<_>>().join(", ");
         let more = lint.skipped.len().saturating_sub(NAMED);
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        let line = format!("not checked: {names}{more}; --recursive checks subfolders, too");
+        let line = format!("not checked: {names}{more}; --recursive checks subdirectories, too");
         let _ = writeln!(out, "{}", paint.ink(Ink::Yellow, line));
     }
     let (errors, warnings) = (lint.count(Level::Error), lint.count(Level::Warning));

@@ -71,7 +71,7 @@ impl Section {
 /// Arguments of `bench page`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The page; plots go into a directory of its name beside it
+    /// The page; plots go into the directory beside it that has its name without the extension
     #[arg(value_name = "FILE", default_value = "docs/dev/benchmarks.md")]
     pub file: PathBuf,
     /// Only these sections

@@ -37,8 +37,8 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "WHAT")]
     pub to: Vec<To>,
     /// To or from container load balancers: how long each Service keeps both addresses, as in 10m;
-    /// untilTold: until this flag or keepBoth has a time [default: that of the cloud config, else
-    /// 1h]
+    /// with `untilTold`, until a later run of this command, or the cloud config's `keepBoth`, gives
+    /// a time [default: `keepBoth`, else 1h]
     #[arg(long, value_name = "TIME")]
     pub keep_both: Option<String>,
     /// To or from container load balancers: move only this Service (repeatable)
