@@ -56,8 +56,8 @@ pub struct Args {
     /// Exit with 1 on warnings, too
     #[arg(long)]
     pub strict: bool,
-    /// Print the rules as ValidatingAdmissionPolicies, with which an API server (1.31 or later)
-    /// rejects mistakes
+    /// Print ValidatingAdmissionPolicies, with which an API server (1.31 or later) rejects most of
+    /// these mistakes
     #[arg(long = "admission-policy", conflicts_with = "files")]
     pub policy: bool,
     /// Also check Services of this loadBalancerClass (repeatable)
