@@ -39,12 +39,18 @@ impl Args {
     /// namespace of names without one.
     fn concerns(&self, name: &str, otherwise: &str) -> bool {
         let namespace = self.namespace.as_deref();
-        let service = self.service.as_ref().map(|service| match service.contains('/') {
-            true => service.clone(),
-            false => format!("{}/{service}", namespace.unwrap_or(otherwise)),
-        });
+        let service = self.named(otherwise);
         let own = name.split_once('/').map(|(namespace, _)| namespace);
         service.is_none_or(|service| service == name) && (namespace.is_none() || namespace == own)
+    }
+
+    /// The Service that is asked for, with its namespace.
+    fn named(&self, otherwise: &str) -> Option<String> {
+        let namespace = self.namespace.as_deref().unwrap_or(otherwise);
+        self.service.as_ref().map(|service| match service.contains('/') {
+            true => service.clone(),
+            false => format!("{namespace}/{service}"),
+        })
     }
 
     fn is_narrow(&self) -> bool {
@@ -71,7 +77,10 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let notes = pause.into_iter().chain(assumption);
     plan.notes = notes.chain(manifest::stand_ins(&source.manifests)).collect();
     if args.is_narrow() {
+        let others: Vec<String> = plan.services.iter().map(|s| s.name.clone()).collect();
         plan.narrow(|name| args.concerns(name, &source.namespace));
+        let named = args.named(&source.namespace).filter(|_| plan.services.is_empty());
+        plan.notes.extend(named.map(|named| unknown(&named, &others)));
     }
     match args.output {
         Format::Json => output::print_json(&plan)?,
@@ -86,4 +95,16 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
         }
     }
     Ok(if args.exit_code && !plan.is_empty() { Exit::Changes } else { Exit::Done })
+}
+
+/// Says that a Service is not among those that ask for a load balancer or have one.
+fn unknown(named: &str, others: &[String]) -> String {
+    let name = named.rsplit('/').next().unwrap_or(named);
+    let alike = others.iter().filter(|other| other.rsplit('/').next() == Some(name));
+    let alike: Vec<&str> = alike.map(String::as_str).collect();
+    let there = match alike.is_empty() {
+        true => String::new(),
+        false => format!("; there is {}", alike.join(", ")),
+    };
+    format!("Service {named} neither asks for a load balancer nor has one{there}.")
 }

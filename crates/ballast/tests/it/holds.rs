@@ -216,6 +216,12 @@ fn a_context_of_the_kubeconfig_says_cluster_and_namespace() {
         let (code, out, err) = told(&words);
         assert!(code == 0 && out.contains(says), "{words:?}: {out}{err}");
     }
+    let words =
+        ["plan", "--service", "default/web", "--context", "shop", "--cloud-config", &config];
+    let (code, out, err) = told(&words);
+    let says =
+        "Service default/web neither asks for a load balancer nor has one; there is shop/web.";
+    assert!(code == 0 && out.contains(says), "{out}{err}");
     let (code, out, err) = told(&["pause", "web", "--context", "shop"]);
     assert!(code == 0 && out.contains("Service shop/web is paused"), "{out}{err}");
     let (code, _, err) = told(&["resume", "web", "--context", "shop", "-n", "default"]);
