@@ -211,6 +211,8 @@ pub struct InFlight {
     /// Addresses that it changes in the Service Gateway's table; of a load balancer's write those
     /// that are in its pools by then.
     pub addresses: Arc<BTreeSet<IpAddr>>,
+    /// Whether the resource is to be gone once it has ended.
+    pub goes: bool,
 }
 
 /// A Service set aside: its parts in Azure stay as they are until it changes or the hold ends.

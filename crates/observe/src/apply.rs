@@ -161,7 +161,7 @@ macro_rules! revised {
 revised!(Service, Node, EndpointSlice, Pod, GatedPod);
 
 /// Whether the first revision is older; revisions that are no numbers cannot be told apart.
-fn is_older(new: &str, held: &str) -> bool {
+pub(crate) fn is_older(new: &str, held: &str) -> bool {
     match (new.parse::<u128>(), held.parse::<u128>()) {
         (Ok(new), Ok(held)) => new < held,
         _ => false,
@@ -222,7 +222,7 @@ pub fn is_outdated(held: &Kubernetes, listing: &Listing, service: &Service) -> b
         let held = held.services.get(uid);
         held.is_some_and(|held| is_older(&service.revision, &held.revision))
     };
-    listing.gone.has_service(&service.uid)
+    listing.gone.has_service(service)
         || newer(&service.uid)
         || listing.holder(&service.name).is_some_and(newer)
 }
@@ -240,11 +240,13 @@ fn apply_service(held: &mut Kubernetes, listing: &mut Listing, service: Service)
         applied = drop_service(held, listing, &other);
     }
     if matters(&service) {
+        listing.gone.take_up(&service.uid);
         listing.names.insert(service.name.clone(), service.uid.clone());
         return applied.or(put(&mut held.services, service.uid.clone(), service));
     }
     match held.services.get(&service.uid) {
         Some(old) if !is_older(&service.revision, &old.revision) => {
+            listing.gone.let_go(&service);
             applied.or(drop_service(held, listing, &service.uid))
         }
         _ => applied,

@@ -1,10 +1,15 @@
-//! Objects that an answer has told to be gone.
+//! Objects that an answer has told to be gone, and Services that are none of our business any more.
+//!
+//! What a watch brings of such a Service again may be older than what it was let go for: of that
+//! the revision is remembered.
 //!
 //! An answer may be newer than what a watch has brought so far: what the watch brings of such an
 //! object until it tells its end, too, is older. A UID never comes back
 //! (kubernetes.io/docs/concepts/overview/working-with-objects/names, "UIDs").
 
+use crate::apply::is_older;
 use crate::fact::KubernetesFact;
+use model::kubernetes::Service;
 use model::world::Kubernetes;
 use model::{ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +19,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gone {
     services: BTreeSet<ServiceUid>,
+    /// Revisions of Services that were let go.
+    left: BTreeMap<ServiceUid, Arc<str>>,
     pods: Uids,
     gated_pods: Uids,
 }
@@ -43,16 +50,28 @@ impl Gone {
     /// Whether a fact tells of an object that is gone.
     pub fn has(&self, fact: &KubernetesFact) -> bool {
         match fact {
-            KubernetesFact::Service(service) => self.has_service(&service.uid),
+            KubernetesFact::Service(service) => self.has_service(service),
             KubernetesFact::Pod(pod) => self.pods.get(&pod.name) == Some(&pod.uid),
             KubernetesFact::GatedPod(pod) => self.gated_pods.get(&pod.name) == Some(&pod.uid),
             _ => false,
         }
     }
 
-    /// Whether a Service is gone.
-    pub fn has_service(&self, uid: &ServiceUid) -> bool {
-        self.services.contains(uid)
+    /// Whether a Service is gone, or this is older than what it was let go for.
+    pub fn has_service(&self, service: &Service) -> bool {
+        let left = self.left.get(&service.uid);
+        self.services.contains(&service.uid)
+            || left.is_some_and(|left| is_older(&service.revision, left))
+    }
+
+    /// A Service of this revision is none of our business any more.
+    pub fn let_go(&mut self, service: &Service) {
+        self.left.insert(service.uid.clone(), Arc::clone(&service.revision));
+    }
+
+    /// A Service is our business again.
+    pub fn take_up(&mut self, uid: &ServiceUid) {
+        self.left.remove(uid);
     }
 
     /// The end of an object is told of which nothing is held: the watch has come that far.
@@ -60,6 +79,7 @@ impl Gone {
         match fact {
             KubernetesFact::ServiceGone(uid) if !held.services.contains_key(uid) => {
                 self.services.remove(uid);
+                self.left.remove(uid);
             }
             KubernetesFact::PodGone(name) if !held.pods.contains_key(name) => {
                 self.pods.remove(name);
@@ -74,6 +94,7 @@ impl Gone {
     /// A list of Services has ended, and what it does not name no watch tells of.
     pub fn keep_services(&mut self, named: &BTreeSet<ServiceUid>) {
         self.services.retain(|uid| named.contains(uid));
+        self.left.retain(|uid, _| named.contains(uid));
     }
 
     /// The same of Pods.

@@ -14,7 +14,7 @@ use model::plan::{
     Action, Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object, Resource,
 };
 use model::report::{Until, Wait};
-use model::world::{Fact, InFlight};
+use model::world::Fact;
 use model::{Etag, Family, NodeName, Plan, Policy, ResourceId, World};
 use plan::own::name::local_pool;
 use std::collections::{BTreeMap, BTreeSet};
@@ -304,7 +304,7 @@ fn backends_and_order() {
     // A write that is under way ends whatever waits for it.
     let mut sent = world.clone();
     for id in [&a.target, &b.target] {
-        let write = InFlight { attempt: 1, causes: BTreeSet::new(), addresses: Arc::default() };
+        let write = fixture::in_flight([]);
         sent.in_flight.insert(id.clone(), write);
     }
     assert_eq!(found(&sent, circle), []);

@@ -23,7 +23,7 @@ use crate::options::Options;
 use crate::reads::Reads;
 use crate::term::Term;
 use arm::path::Contract;
-use model::plan::change_of;
+use model::plan::{Action, change_of};
 use model::world::InFlight;
 use model::{Plan, Policy, Report, World};
 use std::sync::Arc;
@@ -284,6 +284,7 @@ impl Controller {
                     attempt: lane.retry.failures() + 1,
                     causes: work.map(|work| work.change.causes.clone()).unwrap_or_default(),
                     addresses: work.map(|work| Arc::clone(&work.addresses)).unwrap_or_default(),
+                    goes: work.is_some_and(|w| matches!(w.change.action, Action::Delete { .. })),
                 };
                 (id.clone(), flight)
             })

@@ -277,7 +277,7 @@ fn holds_and_calls_under_way_are_told() {
     let mut world = node_world(&web);
     let id = policy().balancer_id("kubernetes");
     let causes = BTreeSet::from([web.uid.clone()]);
-    world.in_flight.insert(id.clone(), InFlight { attempt: 2, causes, addresses: Arc::default() });
+    world.in_flight.insert(id.clone(), InFlight { attempt: 2, causes, ..fixture::in_flight([]) });
     let hold = fixture::hold(id.clone(), "QuotaExceeded");
     world.holds.insert(web.uid.clone(), hold);
     let found = explained(&world, &policy(), &web);

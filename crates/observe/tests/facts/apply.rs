@@ -62,6 +62,23 @@ fn only_services_that_matter_are_kept() {
     assert_eq!(held.take(gone), Applied::Unchanged);
 }
 
+/// A watch may tell the same twice.
+#[test]
+fn what_a_service_was_before_it_was_let_go_is_no_news() {
+    let mut held = Held::default();
+    held.service(service("a", "1", 1, "LoadBalancer", &[]));
+    held.service(service("a", "1", 3, "ClusterIP", &[]));
+    let old = || service("a", "1", 2, "LoadBalancer", &[]);
+    assert!(is_outdated(&held.kubernetes, &held.listing, &old()));
+    assert_eq!(held.service(old()), Applied::Unchanged);
+    assert_eq!(held.uids(), Vec::<&str>::new());
+    assert_eq!(held.service(service("a", "1", 4, "LoadBalancer", &[])), Applied::Changed);
+    held.service(service("a", "1", 5, "ClusterIP", &[]));
+    held.take(KubernetesFact::ServiceGone(ServiceUid::new("1")));
+    held.listing.take_left();
+    assert_eq!(held.listing, Listing::default(), "nothing of it is kept");
+}
+
 #[test]
 fn another_uid_of_the_same_name_is_another_service() {
     let mut held = Held::default();

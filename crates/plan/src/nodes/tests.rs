@@ -136,7 +136,7 @@ fn happen(world: &mut World, policy: &Policy, happening: &Happening) {
         Happening::Fly(at) => {
             let id = balancers.nth(at).map(|balancer| balancer.id.clone());
             let (causes, addresses) = (BTreeSet::from([uid(1)]), Arc::default());
-            let flight = InFlight { attempt: 1, causes, addresses };
+            let flight = InFlight { attempt: 1, causes, addresses, goes: false };
             world.in_flight.extend(id.map(|id| (id, flight)));
         }
         Happening::Read => {

@@ -389,7 +389,9 @@ fn place(
         frontends.push(name);
     }
     // While one family's frontend is not known yet, its parts stay as they are.
-    if !waiting {
+    if waiting {
+        handover::drop_own_ports(body, &intent.base, &rules);
+    } else {
         let own = |name: &str| is_of(name, &intent.base);
         let wants_rule = |name: &str| rules.iter().any(|wanted| is_one(&wanted.name, name));
         let wants_probe = |name: &str| probes.iter().any(|wanted| is_one(&wanted.name, name));

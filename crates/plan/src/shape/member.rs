@@ -139,8 +139,10 @@ fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
     targets
 }
 
+/// Whether a load balancer is to be deleted, or is being deleted.
 fn is_deleted(draft: &Draft<'_>, id: &ResourceId) -> bool {
-    draft.steps.changes.get(id).is_some_and(|c| matches!(c.action, Action::Delete { .. }))
+    let goes = draft.world.in_flight.get(id).is_some_and(|write| write.goes);
+    goes || draft.steps.changes.get(id).is_some_and(|c| matches!(c.action, Action::Delete { .. }))
 }
 
 /// Whether a Service is, or stays, on a load balancer.

@@ -208,11 +208,7 @@ mod tests {
             controller.term.barrier = TakeoverBarrier::Until(1);
         }));
         assert!(wanted("env", |controller, id| {
-            let flight = model::world::InFlight {
-                attempt: 1,
-                causes: BTreeSet::new(),
-                addresses: Arc::default(),
-            };
+            let flight = fixture::in_flight([]);
             controller.world.in_flight.insert(id.clone(), flight);
         }));
         assert!(wanted("env", |controller, _| {

@@ -81,7 +81,7 @@ fn flight(change: &Change, world: &World) -> InFlight {
         _ => BTreeSet::new(),
     };
     let addresses = Arc::new(addresses);
-    InFlight { attempt: 1, causes: change.causes.clone(), addresses }
+    InFlight { attempt: 1, causes: change.causes.clone(), addresses, goes: false }
 }
 
 pub(super) fn node_ip(n: u8) -> IpAddr {

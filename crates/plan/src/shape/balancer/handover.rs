@@ -188,6 +188,22 @@ pub(super) fn drop_lost_ports(draft: &Draft<'_>, balancer: &mut LoadBalancer) {
     });
 }
 
+/// Takes out rules of a Service whose place these rules of its take: without floating IP Azure lets
+/// one rule lead to a port of a pool.
+pub(super) fn drop_own_ports(body: &mut Body, base: &str, rules: &[Rule]) {
+    let place = |rule: &Rule| Some((pool_taken(rule)?.clone(), rule.protocol, rule.backend_port));
+    let taken: BTreeSet<_> = rules.iter().filter_map(place).collect();
+    let stays = |rule: &Rule| rules.iter().any(|r| name::is_one(&r.name, &rule.name));
+    let lost = |rule: &Rule| {
+        is_of(&rule.name, base)
+            && !stays(rule)
+            && place(rule).is_some_and(|place| taken.contains(&place))
+    };
+    if body.view().rules_of(base).into_iter().any(lost) {
+        body.edit(|after| after.rules.retain(|rule| !lost(rule)));
+    }
+}
+
 /// Whether a rule leads to a node port that its Service has and wants led to.
 fn is_rightful(draft: &Draft<'_>, rule: &Rule) -> bool {
     let case = draft.owner_of(&rule.name).and_then(|uid| draft.cases.get(uid));

@@ -726,7 +726,12 @@ fn an_address_is_told_once_a_node_has_joined() {
     instance(&mut one, 1).configurations[0].pools.insert(pool());
     assert_eq!(told(&one), (1, vec![Wait::Status]), "one has");
     for n in [0, 1] {
-        let failing = InFlight { attempt: 3, causes: BTreeSet::new(), addresses: Arc::default() };
+        let failing = InFlight {
+            attempt: 3,
+            causes: BTreeSet::new(),
+            addresses: Arc::default(),
+            goes: false,
+        };
         world.in_flight.insert(vm(n), failing);
     }
     assert_eq!(told(&world), (0, vec![Wait::Writing(vm(0))]), "Azure refuses them all");

@@ -23,7 +23,7 @@ fn a_node_that_is_about_to_join_one_load_balancer_joins_no_other() {
     assert_eq!(addresses.len(), 4);
     only.pools[0].addresses.retain(|a| a.name.starts_with("vmss1"));
     let causes = BTreeSet::from([uid(1)]);
-    let flight = InFlight { attempt: 1, causes, addresses: Arc::new(addresses) };
+    let flight = InFlight { attempt: 1, causes, addresses: Arc::new(addresses), goes: false };
     world.in_flight.insert(id, flight);
     let finalizers = vec![SERVICE_FINALIZER.into()];
     change(&mut world, Service { finalizers, ..service(2) });
