@@ -1,7 +1,7 @@
 //! Facts from Kubernetes enter the World.
 
 use crate::fact::KubernetesFact;
-use crate::gone::Gone;
+use crate::gone::{Gone, is_older};
 use model::kubernetes::{
     EndpointSlice, GATEWAY_FINALIZER, GatedPod, LoadBalancerType, Node, POD_FINALIZER, Pod,
     SERVICE_FINALIZER, Service, Wish,
@@ -159,14 +159,6 @@ macro_rules! revised {
     };
 }
 revised!(Service, Node, EndpointSlice, Pod, GatedPod);
-
-/// Whether the first revision is older; revisions that are no numbers cannot be told apart.
-pub(crate) fn is_older(new: &str, held: &str) -> bool {
-    match (new.parse::<u128>(), held.parse::<u128>()) {
-        (Ok(new), Ok(held)) => new < held,
-        _ => false,
-    }
-}
 
 fn put<K: Ord, T: Revised>(held: &mut BTreeMap<K, Arc<T>>, key: K, mut new: T) -> Applied {
     let Some(old) = held.get_mut(&key) else {

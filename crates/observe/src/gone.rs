@@ -7,7 +7,6 @@
 //! object until it tells its end, too, is older. A UID never comes back
 //! (kubernetes.io/docs/concepts/overview/working-with-objects/names, "UIDs").
 
-use crate::apply::is_older;
 use crate::fact::KubernetesFact;
 use model::kubernetes::Service;
 use model::world::Kubernetes;
@@ -105,5 +104,13 @@ impl Gone {
     /// The same of Pods with a readiness gate.
     pub fn keep_gated_pods(&mut self, named: &BTreeSet<ServiceName>) {
         self.gated_pods.retain(|name, _| named.contains(name));
+    }
+}
+
+/// Whether the first revision is older; revisions that are no numbers cannot be told apart.
+pub(crate) fn is_older(new: &str, held: &str) -> bool {
+    match (new.parse::<u128>(), held.parse::<u128>()) {
+        (Ok(new), Ok(held)) => new < held,
+        _ => false,
     }
 }

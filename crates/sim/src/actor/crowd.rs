@@ -21,7 +21,7 @@ fn service() -> Value {
 
 /// A Pod of it that is ready.
 fn endpoint(number: u64, node: &Value) -> Value {
-    json!({"addresses": [format!("10.244.6.{}", 10 + number)], "nodeName": node,
+    json!({"addresses": [format!("10.244.10.{}", 10 + number)], "nodeName": node,
         "targetRef": {"kind": "Pod", "namespace": CROWD.0, "name": format!("crowd-{number}")},
         "conditions": {"ready": true, "serving": true, "terminating": false}})
 }

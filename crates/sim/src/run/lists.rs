@@ -89,7 +89,7 @@ impl Play {
         let containers = self.stage.scene.layout == Layout::Containers;
         let Some(node) = node.filter(|_| containers) else { return };
         let (name, labels) = (pod_name(number), json!({"app": format!("web-{}", GUEST.1)}));
-        let pod = pod(&name, &labels, node, &format!("10.244.6.{}", 10 + number));
+        let pod = pod(&name, &labels, node, &format!("10.244.7.{}", 10 + number));
         self.company.pods.insert(name, pod);
     }
 }
