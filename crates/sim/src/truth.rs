@@ -119,6 +119,8 @@ pub(crate) struct SliceTruth {
     pub ready: BTreeMap<String, (String, u64)>,
     /// The numbers of ports.
     pub ports: Value,
+    /// Whether it has any, ready or not.
+    pub filled: bool,
 }
 
 impl Truth {
@@ -173,10 +175,13 @@ impl Truth {
             }
         }
         let ports = object["ports"].clone();
-        if before.ports != ports || before.ready.is_empty() != ready.is_empty() {
+        // Where no Pod is ready the others tell the numbers.
+        let filled = object["endpoints"].as_array().is_some_and(|all| !all.is_empty());
+        let others = before.filled != filled || before.ready.is_empty() != ready.is_empty();
+        if before.ports != ports || others {
             self.numbered.insert(owner.clone(), revision);
         }
-        self.slices.insert(key, SliceTruth { owner, ready, ports });
+        self.slices.insert(key, SliceTruth { owner, ready, ports, filled });
     }
 
     /// The UID of the Service that a slice is of: its owner's, else that of its label. Where both

@@ -123,8 +123,9 @@ impl Stage {
     /// frontend are written.
     ///
     /// Nothing orders calls of the API server and of Azure: a write may get there before a status
-    /// that was sent before it. That status is true if the part stood when it was sent, or if
-    /// people had taken the part away and the sender could not have read that yet.
+    /// that was sent before it. That status is true if the part stood when it was sent, if people
+    /// had taken the part away and the sender could not have read that yet, or if the owner has
+    /// asked for it since.
     pub(super) fn part_under_way(
         &self,
         sent: &Sent,
@@ -132,8 +133,11 @@ impl Stage {
         uid: &str,
         sleep: Sleep,
     ) -> Option<String> {
-        let early =
-            |part: &Fresh| part.call < sent.call || !part.stood && !self.was_taken_away(ip, sleep);
+        let service = self.truth.services.get(uid);
+        let edited = service.is_some_and(|service| service.edited_at > sent.services);
+        let early = |part: &Fresh| {
+            part.call < sent.call || (!part.stood && !edited && !self.was_taken_away(ip, sleep))
+        };
         let base = ServiceUid::new(uid).base_name().to_lowercase();
         let all = self.azure.resources_of(BALANCERS);
         let mut busy = all.iter().filter(|balancer| is_updating(balancer));

@@ -147,14 +147,16 @@ impl Stage {
         self.recorded().into_keys().find(|address| !is_open(address))
     }
 
-    /// L4: an address that a Service goes on having stays in its status.
+    /// L4: an address that a Service goes on having stays in its status. One whose frontend has gone
+    /// and is being made again, because its owner has thought better of it, is told no longer.
     pub(super) fn check_untold(&mut self, sent: &Sent, before: &Value, after: &Value) {
         let (was, is): (BTreeSet<&str>, BTreeSet<&str>) =
             (told(before).collect(), told(after).collect());
         let uid = after["metadata"]["uid"].as_str().unwrap_or("").to_owned();
         for address in was.difference(&is) {
             let part = Part::whole(address);
-            if !self.ledger.freed.remove(&(uid.clone(), part.clone())) {
+            let comes = self.part_under_way(sent, address, &uid, Sleep::None).is_some();
+            if !self.ledger.freed.remove(&(uid.clone(), part.clone())) && !comes {
                 self.give_up(sent, Lost::Telling, &uid, &part);
             }
         }

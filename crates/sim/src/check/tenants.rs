@@ -2,8 +2,7 @@
 //! Service has is written down; from then on no write made for others may change it.
 
 use super::azure::{Write, memberships, pools};
-use super::form::{self, bare, destinations, is_in, parts, same};
-use crate::scene::objects::is_theirs;
+use super::form::{bare, is_in, parts, same};
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use kube_emulator::ObjectRef;
@@ -32,10 +31,29 @@ pub struct Settled {
     parts: BTreeMap<String, BTreeMap<(&'static str, String), Value>>,
     /// What its status said.
     told: Value,
+    /// Additional addresses that it asked for. Azure gives them to whoever asks, and then they are
+    /// told no more.
+    beside: BTreeSet<String>,
     /// Public IPs of its addresses whose tag names it.
     tagged: BTreeSet<String>,
     /// What the security group let in, or kept out, at addresses that were the Service's alone.
     opened: BTreeSet<(String, String)>,
+}
+
+impl Settled {
+    /// Whether a status tells what it told, but for additional addresses.
+    fn is_kept(&self, status: &Value) -> bool {
+        let mut left = self.told.clone();
+        let told = status["ingress"].as_array().into_iter().flatten();
+        let told: BTreeSet<&str> = told.filter_map(|entry| entry["ip"].as_str()).collect();
+        if let Some(list) = left["ingress"].as_array_mut() {
+            list.retain(|entry| {
+                let ip = entry["ip"].as_str().unwrap_or("");
+                told.contains(ip) || !self.beside.contains(ip)
+            });
+        }
+        *status == left
+    }
 }
 
 /// The Services that the tag of a public IP names.
@@ -113,7 +131,10 @@ impl Stage {
         for (uid, told) in &told {
             let known = settled.entry(uid.clone()).or_default();
             known.told = told.clone();
-            known.edited_at = self.truth.services.get(uid).map_or(0, |service| service.edited_at);
+            if let Some(service) = self.truth.services.get(uid) {
+                known.edited_at = service.edited_at;
+                known.beside = service.additional.clone();
+            }
             known.numbered_at = self.truth.numbered.get(uid).copied().unwrap_or(0);
             known.tagged = self.tagged(uid, told);
         }
@@ -241,30 +262,6 @@ impl Stage {
         }
     }
 
-    /// The addresses of a status that no other Service tells, and no annotation lists.
-    fn addresses_alone(&self, uid: &str, told: &Value) -> BTreeSet<String> {
-        let services = self.kubernetes.list("services", None);
-        let others = services.iter().filter(|other| other["metadata"]["uid"] != uid);
-        let others: Vec<&str> = others.flat_map(|other| form::told(other)).collect();
-        let listed = self.truth.services.get(uid).map(|service| &service.additional);
-        let told = told["ingress"].as_array().into_iter().flatten();
-        let own = told.filter_map(|entry| entry["ip"].as_str()).filter(|ip| {
-            !others.contains(ip) && listed.is_some_and(|listed| !listed.contains(*ip))
-        });
-        own.map(str::to_owned).collect()
-    }
-
-    /// Security rules that lead to addresses, each with its address.
-    fn opened(&self, addresses: &BTreeSet<String>) -> BTreeSet<(String, String)> {
-        let group = self.azure.shown_by_id(&self.scene.security_group());
-        let mut opened = BTreeSet::new();
-        for (name, rule) in group.iter().flat_map(|group| parts(group, "securityRules")) {
-            let to = destinations(rule).filter(|to| addresses.contains(*to) && !is_theirs(&name));
-            opened.extend(to.map(|to| (name.clone(), to.to_owned())));
-        }
-        opened
-    }
-
     /// L1: Services that were in order and by now are refused, or held back by their owners, and
     /// lack something of what they had: such a Service keeps it all until it can have what it asks
     /// for.
@@ -279,7 +276,7 @@ impl Stage {
                 continue;
             }
             let name = &service.name;
-            if object["status"]["loadBalancer"] != self.without_given(&service.name, &known.told) {
+            if !known.is_kept(&object["status"]["loadBalancer"]) {
                 return Some(format!("{name} is refused, and its status has changed"));
             }
             for (id, there) in &known.parts {

@@ -1,32 +1,38 @@
 //! S9: what Services have stays as it is, whatever another tenant claims of it.
 
-use super::form::{bare, destinations, is_in, parts, text, told};
+use super::form::{self, bare, destinations, is_in, parts, text, told};
 use crate::actor::hostile::consents;
 use crate::config::without_cluster;
 use crate::entries::entries;
+use crate::scene::objects::is_theirs;
 use crate::scene::{self, TENANT};
 use crate::stage::Stage;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Stage {
-    /// What was told, without what Azure has given to others since: an additional address is one
-    /// that Azure was not asked for.
-    pub(super) fn without_given(&self, name: &str, told: &Value) -> Value {
-        let mut left = told.clone();
-        let given = |ip: &str| {
-            let all = self.azure.resources_of("Microsoft.Network/publicIPAddresses");
-            all.iter().any(|other| {
-                let users = text(&other["tags"]["k8s-azure-service"]);
-                other["properties"]["ipAddress"] == ip
-                    && !users.is_empty()
-                    && !users.split(',').any(|user| user.trim().eq_ignore_ascii_case(name))
-            })
-        };
-        if let Some(list) = left["ingress"].as_array_mut() {
-            list.retain(|entry| !given(text(&entry["ip"])));
+    /// The addresses of a status that no other Service tells, and no annotation lists.
+    pub(super) fn addresses_alone(&self, uid: &str, told: &Value) -> BTreeSet<String> {
+        let services = self.kubernetes.list("services", None);
+        let others = services.iter().filter(|other| other["metadata"]["uid"] != uid);
+        let others: Vec<&str> = others.flat_map(|other| form::told(other)).collect();
+        let listed = self.truth.services.get(uid).map(|service| &service.additional);
+        let told = told["ingress"].as_array().into_iter().flatten();
+        let own = told.filter_map(|entry| entry["ip"].as_str()).filter(|ip| {
+            !others.contains(ip) && listed.is_some_and(|listed| !listed.contains(*ip))
+        });
+        own.map(str::to_owned).collect()
+    }
+
+    /// Security rules that lead to addresses, each with its address.
+    pub(super) fn opened(&self, addresses: &BTreeSet<String>) -> BTreeSet<(String, String)> {
+        let group = self.azure.shown_by_id(&self.scene.security_group());
+        let mut opened = BTreeSet::new();
+        for (name, rule) in group.iter().flat_map(|group| parts(group, "securityRules")) {
+            let to = destinations(rule).filter(|to| addresses.contains(*to) && !is_theirs(&name));
+            opened.extend(to.map(|to| (name.clone(), to.to_owned())));
         }
-        left
+        opened
     }
 
     /// S9: an address of another namespace's Service that the tenant has, and that this Service
