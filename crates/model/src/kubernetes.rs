@@ -391,7 +391,7 @@ pub struct Pod {
     pub custody: Custody,
     /// `status.podIPs`.
     pub addresses: Vec<IpAddr>,
-    /// `status.hostIPs`, or `status.hostIP`.
+    /// `status.hostIPs`, and after them `status.hostIP`; each address once.
     pub hosts: Vec<IpAddr>,
 }
 

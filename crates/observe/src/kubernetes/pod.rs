@@ -37,7 +37,7 @@ pub fn pod(raw: &RawPod, interner: &mut Interner) -> Result<Pod, ObjectError> {
         custody: Custody::Own,
         finalizers: metadata.finalizers.iter().map(|f| interner.text(f)).collect(),
         addresses: several_or_one(&raw.status.pod_ips, &raw.status.pod_ip),
-        hosts: several_or_one(&raw.status.host_ips, &raw.status.host_ip),
+        hosts: hosts(raw),
     })
 }
 
@@ -109,6 +109,13 @@ fn marks(metadata: &Metadata, interner: &mut Interner) -> BTreeSet<Arc<str>> {
     let text = metadata.annotations.get(EGRESS_MARKS).map_or("", String::as_str);
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     names.map(|name| interner.text(&name.to_lowercase())).collect()
+}
+
+/// The addresses of a Pod's host: those of `hostIPs` and last `hostIP`, which counts where the list
+/// has no address of its family.
+fn hosts(raw: &RawPod) -> Vec<IpAddr> {
+    let status = &raw.status;
+    addresses(status.host_ips.iter().map(|ip| ip.ip.as_str()).chain([status.host_ip.as_str()]))
 }
 
 /// Older API servers have the one field, newer ones both.

@@ -314,6 +314,20 @@ fn a_pod_leaves_through_a_folded_name() {
 }
 
 #[test]
+fn the_one_host_address_counts_for_a_family_that_the_list_lacks() {
+    let hosts = |status: Value| {
+        let value = json!({"metadata": {"name": "p", "uid": "u"}, "status": status});
+        let found = pod_from_value(&value, &mut Interner::default()).unwrap();
+        found.hosts.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let both = hosts(json!({"hostIP": "10.0.0.4", "hostIPs": [{"ip": "fd00::4"}]}));
+    assert_eq!(both, ["fd00::4", "10.0.0.4"]);
+    let same = hosts(json!({"hostIP": "10.0.0.4",
+        "hostIPs": [{"ip": "10.0.0.9"}, {"ip": "10.0.0.4"}]}));
+    assert_eq!(same, ["10.0.0.9", "10.0.0.4"], "the list comes first");
+}
+
+#[test]
 fn equal_labels_are_held_once() {
     let mut interner = Interner::default();
     let value = |name: &str| json!({"metadata": {"name": name, "labels": {"a": "b"}}});

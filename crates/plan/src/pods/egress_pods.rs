@@ -138,7 +138,7 @@ fn complaints(
     let homeless = pod.addresses.iter().filter(|address| !hosted.contains(*address));
     homeless
         .map(|address| {
-            let message = "must be of a family that one of status.hostIPs has";
+            let message = "must be of a family that status.hostIPs or status.hostIP has";
             let value = address.to_string();
             Finding::refusal("ServiceGatewayNoNodeLocation", "status.podIPs", &value, message)
         })
