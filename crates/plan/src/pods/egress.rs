@@ -276,19 +276,26 @@ impl Gateway {
         inbound || foreign_nat || (foreign_ip && self.entry.is_none())
     }
 
-    /// Whether nodes have IPv6 by now, and the NAT gateway has none: it was made before them. What
-    /// bears the name of its public IP and is not ours keeps it without.
-    fn lacks_ipv6(&self, draft: &Draft<'_>, nat: &NatGateway) -> bool {
-        let [_, (id, _)] = &self.ips;
-        let usable = |ip: &Arc<PublicIp>| {
-            public_ip::is_ours(draft, ip)
-                && ip.family == Family::V6
-                && ip.user.as_ref().is_none_or(|user| *user == self.id)
+    /// Public IPs that the NAT gateway is to have and has not: the IPv4 one, which somebody took
+    /// from it, and the IPv6 one, which somebody took, too, or which it was made without before
+    /// nodes had IPv6. What bears such a name and is not ours keeps it without.
+    fn lacking(&self, draft: &Draft<'_>, nat: &NatGateway) -> Vec<&(ResourceId, Family)> {
+        let usable = |id: &ResourceId, family: Family| {
+            draft.public_ip(id).is_none_or(|ip| {
+                public_ip::is_ours(draft, ip)
+                    && ip.family == family
+                    && ip.user.as_ref().is_none_or(|user| *user == self.id)
+            })
         };
-        nat.public_ips_v6.is_empty()
-            && nat.sku == Sku::StandardV2
-            && has_ipv6(draft)
-            && draft.public_ip(id).is_none_or(usable)
+        let lacks = |(id, family): &&(ResourceId, Family)| {
+            let lacks = match family {
+                Family::V4 => !nat.public_ips.contains(id),
+                Family::V6 => nat.public_ips_v6.is_empty() && has_ipv6(draft),
+            };
+            lacks && usable(id, *family)
+        };
+        let ips = self.ips.iter().filter(|_| nat.sku == Sku::StandardV2);
+        ips.filter(lacks).collect()
     }
 
     fn is_in_flight(&self, draft: &Draft<'_>) -> bool {
@@ -357,8 +364,7 @@ fn arrive(draft: &mut Draft<'_>, registry: &mut Registry, gateway: &Gateway, cla
             };
             gateway.put_nat(draft, after, Vec::new());
         }
-        Some(nat) if gateway.lacks_ipv6(draft, nat) => add_ipv6(draft, gateway, nat),
-        Some(_) => {}
+        Some(nat) => add_ips(draft, gateway, nat),
     }
     let wanted = gateway.entry(Some(gateway.id.clone()));
     if gateway.entry.as_deref() == Some(&wanted) {
@@ -386,18 +392,27 @@ fn keep_ips(draft: &mut Draft<'_>, gateway: &Gateway, nat: &NatGateway) {
     }
 }
 
-/// Gives a NAT gateway IPv6.
-fn add_ipv6(draft: &mut Draft<'_>, gateway: &Gateway, nat: &NatGateway) {
-    let [_, (id, family)] = &gateway.ips;
-    public_ip::ensure(draft, &gateway.cause, id, *family, Vec::new());
-    let ready = public_ip::is_ready(draft, id);
-    let waits = if ready { Vec::new() } else { vec![until(id, Until::Ready)] };
-    let after = NatGateway { public_ips_v6: vec![id.clone()], ..NatGateway::clone(nat) };
+/// Gives a NAT gateway the public IPs that it lacks, beside those that it has.
+fn add_ips(draft: &mut Draft<'_>, gateway: &Gateway, nat: &NatGateway) {
+    let lacking = gateway.lacking(draft, nat);
+    if lacking.is_empty() {
+        return;
+    }
+    let (mut after, mut waits) = (NatGateway::clone(nat), Vec::new());
+    for (id, family) in lacking {
+        public_ip::ensure(draft, &gateway.cause, id, *family, Vec::new());
+        if !public_ip::is_ready(draft, id) {
+            waits.push(until(id, Until::Ready));
+        }
+        match family {
+            Family::V4 => after.public_ips.push(id.clone()),
+            Family::V6 => after.public_ips_v6.push(id.clone()),
+        }
+    }
     gateway.put_nat(draft, after, waits);
 }
 
-/// Makes the NAT gateway. What it has then stays, but for IPv6, which comes with the first node
-/// that has it.
+/// Makes the NAT gateway. IPv6 may come later, with the first node that has it.
 fn make(draft: &mut Draft<'_>, gateway: &Gateway, mut waits: Vec<Wait>) {
     let both = has_ipv6(draft);
     let mut ids: BTreeMap<Family, Vec<ResourceId>> = BTreeMap::new();

@@ -3,8 +3,8 @@
 //!
 //! What is promised:
 //! - The gateway stands from the first such Pod with an address to the last such Pod: a NAT gateway
-//!   with the public IP `<name>-pip`, on a cluster with IPv6 `<name>-pip-v6` as well, and an
-//!   Outbound service in the Service Gateway. Families are those of the time at which it was made.
+//!   with the public IP `<name>-pip`, once a node has IPv6 `<name>-pip-v6` as well, and an
+//!   Outbound service in the Service Gateway.
 //! - Its Pods carry our finalizer, and no other Pod does. It is on one of them before anything is
 //!   made: a public IP of that name which stood before is another's, and the name is refused.
 

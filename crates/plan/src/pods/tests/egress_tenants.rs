@@ -2,7 +2,9 @@
 
 use super::stage::{Stage, ip, node_ip, pod};
 use crate::Planner;
+use fixture::public_ips_mut;
 use model::ServiceName;
+use model::azure::{NatGateway, PublicIp};
 use model::kubernetes::{Deletion, POD_FINALIZER, Pod};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -159,4 +161,43 @@ fn a_gateway_gets_ipv6_with_the_first_node_that_has_it() {
     stage.node(9, vec![node_ip(9)]);
     stage.settle();
     assert_eq!(stage.calls, Vec::<String>::new());
+}
+
+/// Somebody else writes a NAT gateway.
+fn put_nat(stage: &mut Stage, nat: NatGateway) {
+    let all = stage.world.azure.nat_gateways.known_mut().expect("the stage knows everything");
+    all.insert(nat.id.clone(), Arc::new(nat));
+}
+
+/// Somebody took the public IPs off the NAT gateway, which leaves its Pods no way out, and put one
+/// of their own on it.
+#[test]
+fn a_gateway_gets_back_a_public_ip_that_was_taken_from_it() {
+    let mut stage = Stage::new();
+    stage.node(9, vec![node_ip(9), ip("fd00::9")]);
+    stage.put_pod(pod(1, "team-a", 1));
+    stage.settle();
+    let made = Arc::clone(stage.nats().values().next().expect("it was made"));
+    let theirs = stage.policy.public_ip_id(&stage.policy.group, "theirs");
+    let mine = stage.ips()[&made.public_ips[0]].clone();
+    let other = PublicIp { id: theirs.clone(), ..PublicIp::clone(&mine) };
+    public_ips_mut(&mut stage.world).insert(theirs.clone(), Arc::new(other));
+    let left = NatGateway {
+        public_ips: vec![theirs.clone()],
+        public_ips_v6: Vec::new(),
+        ..NatGateway::clone(&made)
+    };
+    put_nat(&mut stage, left);
+    stage.calls.clear();
+    stage.settle();
+    assert_eq!(stage.calls, ["PUT team-a"], "its public IPs stand still");
+    let nat = stage.nats().values().next().expect("it stands");
+    assert_eq!(nat.public_ips, [theirs, made.public_ips[0].clone()]);
+    assert_eq!(nat.public_ips_v6, made.public_ips_v6);
+    // The public IP was deleted, too: another one is made.
+    put_nat(&mut stage, NatGateway { public_ips: Vec::new(), ..NatGateway::clone(&made) });
+    public_ips_mut(&mut stage.world).remove(&made.public_ips[0]);
+    stage.calls.clear();
+    stage.settle();
+    assert_eq!(stage.calls, ["PUT team-a-pip", "PUT team-a"]);
 }
