@@ -14,8 +14,9 @@
 //!   address that no Pod can have.
 //! - Where slices of two namespaces list one address, Services of one of them have it. Addresses of
 //!   nodes are shared by all, at their node.
-//! - A Pod with an egress label that is pending or running is listed for its egress gateway, below
-//!   its host's address of the same family.
+//! - A Pod with an egress label that is pending or running is listed for its egress gateway, at the
+//!   node that has its host's address of the same family, or below that address where none has. An
+//!   address is at one place, and a slice that lists it says the node.
 
 use super::{Registered, is_watched, uid_of, waits_for_our_gate};
 use crate::case::Case;
@@ -115,7 +116,7 @@ pub(super) fn judge(case: &Case<'_>, registered: &Registered, wrong: &mut Vec<St
         }
     }
     for pod in &case.scene.pods {
-        asked.take_pod(registered, pod);
+        asked.take_pod(&hosts, registered, pod);
     }
     let held = held(case, registered, wrong);
     let all: BTreeSet<IpAddr> =
@@ -212,7 +213,7 @@ impl Asked {
         }
     }
 
-    fn take_pod(&mut self, registered: &Registered, pod: &Value) {
+    fn take_pod(&mut self, hosts: &Hosts, registered: &Registered, pod: &Value) {
         let namespace = text(&pod["metadata"]["namespace"]);
         let addresses = || pod_addresses(pod);
         let alive = matches!(text(&pod["status"]["phase"]), "Pending" | "Running" | "");
@@ -228,7 +229,7 @@ impl Asked {
                 continue;
             };
             let claim = self.egress.entry(address).or_default();
-            claim.locations.insert(host);
+            claim.locations.insert(hosts.own(host).unwrap_or(host));
             claim.services.insert(name.clone());
         }
     }
@@ -337,7 +338,7 @@ pub(super) fn pod_addresses(pod: &Value) -> Vec<IpAddr> {
     all.into_iter().collect()
 }
 
-/// The host's address below which an address of a Pod is listed.
+/// The address of a Pod's host that goes with an address of the Pod.
 pub(super) fn host_of(pod: &Value, address: IpAddr) -> Option<IpAddr> {
     let status = &pod["status"];
     let listed = items(&status["hostIPs"]).map(|entry| text(&entry["ip"]));
