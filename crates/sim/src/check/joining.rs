@@ -209,7 +209,8 @@ mod tests {
     }
 
     fn sent(call: u64) -> Sent {
-        let (nodes, services, slices, pods, rightful) = (0, 0, 0, 0, Rightful::Yes);
+        // Its sender knows all that owners have asked for.
+        let (nodes, services, slices, pods, rightful) = (0, u64::MAX, 0, 0, Rightful::Yes);
         let (process, epoch, at_ms, leaves_ms, term) = (0, 0, 0, 0, 0);
         Sent {
             process,
