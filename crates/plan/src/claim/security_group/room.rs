@@ -75,14 +75,31 @@ pub(super) fn full(id: &model::ResourceId) -> Finding {
 
 /// The lowest free priority for an allow rule, the highest for a deny rule. A priority that is
 /// only freed by the same write is not taken again: the rule it replaces and the new one never
-/// share a number, not even in somebody's log.
+/// share a number, not even in somebody's log. Azure numbers the rules of each direction by
+/// themselves; the Go controller takes no number that a rule of either direction has, so that both
+/// controllers give a rule the same one. A group has fewer rules than there are numbers.
 fn free_priority(groups: &[&SecurityGroup], access: Access) -> Option<u16> {
     let rules = groups.iter().flat_map(|group| &group.rules);
-    let inbound = rules.filter(|r| r.direction.eq_ignore_ascii_case("Inbound"));
-    let taken: BTreeSet<u16> = inbound.map(|r| r.priority).collect();
+    let taken: BTreeSet<u16> = rules.map(|r| r.priority).collect();
     let mut all = PRIORITIES;
     match access {
         Access::Allow => all.find(|p| !taken.contains(p)),
         Access::Deny => all.rev().find(|p| !taken.contains(p)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_of_the_other_direction_keeps_its_number_to_itself() {
+        let theirs = |name: &str, priority| SecurityRule {
+            direction: "Outbound".into(),
+            ..fixture::security_rule(name, priority, "*")
+        };
+        let group = fixture::security_group(vec![theirs("first", 500), theirs("last", 4095)]);
+        let free = |access| free_priority(&[&group], access);
+        assert_eq!((free(Access::Allow), free(Access::Deny)), (Some(501), Some(4094)));
     }
 }
