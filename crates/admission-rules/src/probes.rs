@@ -146,12 +146,14 @@ fn is_path(policy: &Policy) -> String {
     format!("!({} in {with_path}) || {}.startsWith('/')", protocol(), path())
 }
 
-/// The protocol of the probe of the port `p`.
+/// The protocol of the probe of the port `p`. The annotation of the port decides where it is there,
+/// also with an empty value.
 fn protocol() -> String {
-    let own = of_port("p.port", "health-probe_protocol");
+    let setting = "health-probe_protocol";
+    let (is_there, own) = (present_of_port("p.port", setting), of_port("p.port", setting));
     let all = text("azure-load-balancer-health-probe-protocol");
     format!(
-        "({own} != '' ? {own} : has(p.appProtocol) && p.appProtocol != '' ? \
+        "({is_there} ? {own} : has(p.appProtocol) && p.appProtocol != '' ? \
          p.appProtocol.trim() : {all}).lowerAscii()"
     )
 }

@@ -427,6 +427,23 @@ fn the_rule_for_all_ports_needs_one_probe_that_is_right() {
     assert_eq!(broken(&both_wrong, &policy(), Action::Deny), ["InvalidProbePort"]);
 }
 
+/// It counts as `tcp`, which has no path.
+#[test]
+fn an_empty_protocol_of_a_port_needs_no_path() {
+    let all = [
+        ("port_80_health-probe_protocol", ""),
+        ("port_443_health-probe_protocol", " "),
+        ("azure-load-balancer-health-probe-protocol", "http"),
+        ("azure-load-balancer-health-probe-request-path", "ready"),
+    ];
+    for (annotations, wanted) in [(&all[..], None), (&all[2..], Some("InvalidRequestPath"))] {
+        let web = service(annotations);
+        let denied = broken(&web, &policy(), Action::Deny);
+        assert_eq!(denied.first().copied(), wanted);
+        assert_eq!(read_rules(&web, &policy(), Severity::Refusal).first().copied(), wanted);
+    }
+}
+
 /// `__auto__` says where a Service is placed: it moves none that stands.
 #[test]
 fn a_service_that_stands_is_not_changed_to_auto() {

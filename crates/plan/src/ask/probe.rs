@@ -298,10 +298,12 @@ fn target(r: &mut Reader<'_>, key: &str, text: &str) -> Option<u16> {
     target
 }
 
+/// A port's own annotation decides where it is there, also with an empty value, which is none of
+/// the protocols.
 fn protocol(r: &mut Reader<'_>, port: &ServicePort) -> ProbeProtocol {
     let key = format!("port_{}_health-probe_protocol", port.port);
     let app = port.app_protocol.as_deref().filter(|text| !text.is_empty());
-    let protocol = if let Some(text) = r.text(&key) {
+    let protocol = if let Some(text) = r.raw(&key) {
         annotated(r, &key, text)
     } else if let Some(text) = app {
         parse(text).unwrap_or(ProbeProtocol::Tcp)

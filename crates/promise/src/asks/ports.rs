@@ -143,9 +143,9 @@ fn probed_port(words: &Words<'_>, key: &str, value: &str) -> Result<u64, Invalid
 }
 
 /// The port's own annotation, then `appProtocol`, then the annotation for all ports, then TCP.
-/// What is none of the three counts as TCP; so does Https on Basic.
+/// What is none of the three counts as TCP, also an empty value; so does Https on Basic.
 fn probe_protocol(words: &Words<'_>, entry: &Value, number: u64) -> ProbeProtocol {
-    let of_port = words.text(&format!("port_{number}_health-probe_protocol"));
+    let of_port = words.whole(&format!("port_{number}_health-probe_protocol"));
     let of_app = entry["appProtocol"].as_str().filter(|text| !text.is_empty());
     let of_all = words.text("azure-load-balancer-health-probe-protocol");
     let chosen = of_port.or(of_app).or(of_all).unwrap_or("tcp").trim().to_lowercase();

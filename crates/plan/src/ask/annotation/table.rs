@@ -155,7 +155,9 @@ pub static TABLE: &[Annotation] = &[
         .effect("Path of Http and Https probes."),
     flag("port_{port}_no_probe_rule").effect("No probe for this port: every node counts as well."),
     text("port_{port}_health-probe_protocol", "`tcp`, `http`, `https`", "`appProtocol`")
-        .effect("Protocol of the port's probe, before everything else.")
+        .effect(
+            "Protocol of the port's probe, before everything else; an empty value counts as `tcp`.",
+        )
         .error("counts as `tcp`, noted"),
     text("port_{port}_health-probe_port", "name or number of a port", "the port itself").effect(
         "What is probed: the node port of a port of the Service, by name or number, or any other \

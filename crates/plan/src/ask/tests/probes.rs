@@ -183,6 +183,22 @@ fn a_port_goes_before_app_protocol_and_that_before_the_annotation_for_all() {
     assert_eq!(found, [(Http, 5), (Https, 4), (Tcp, 5)]);
 }
 
+/// What a template has left empty is no protocol, and not the absence of the annotation.
+#[test]
+fn an_empty_protocol_of_a_port_counts_as_tcp() {
+    let mut web = service(&[
+        ("port_80_health-probe_protocol", " "),
+        ("azure-load-balancer-health-probe-protocol", "http"),
+    ]);
+    web.ports.iter_mut().for_each(|port| port.app_protocol = Some("https".into()));
+    let reading = read(&web, &policy());
+    assert_eq!(names(&reading.findings), ["InvalidProbeProtocol"]);
+    let rules = reading.intent.expect("accepted").rules;
+    let probes = rules.iter().filter_map(|rule| rule.probe.as_ref());
+    let protocols: Vec<_> = probes.map(|probe| probe.protocol).collect();
+    assert_eq!(protocols, [ProbeProtocol::Tcp, ProbeProtocol::Https]);
+}
+
 #[test]
 fn high_availability_ports_are_one_rule_with_the_first_probe() {
     let ha = ("azure-load-balancer-enable-high-availability-ports", "true");
