@@ -90,10 +90,12 @@ pub(crate) fn counterpart(balancer: &ResourceId) -> ResourceId {
     }
 }
 
-/// The family that the name of a pool of ours tells.
+/// The family that the name of a pool of ours tells, in any letter case: pools that Services have to
+/// themselves end in lower case.
 #[must_use]
 pub fn family_of_pool(pool: &str) -> Family {
-    if pool.ends_with(IPV6) { Family::V6 } else { Family::V4 }
+    let end = pool.len().checked_sub(IPV6.len()).and_then(|at| pool.get(at..));
+    if end.is_some_and(|end| is_one(end, IPV6)) { Family::V6 } else { Family::V4 }
 }
 
 /// The cluster's pool of a family; IPv6 has its suffix on single-stack Services, too.
@@ -401,6 +403,20 @@ mod tests {
             ["", "-IPv6", "kubernetes-", "kubernetes-IPv4", "akubernetes", "ü-IPv6", "küIPv6"]
         {
             assert!(!is_pool("kubernetes", other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_family_of_a_pool_is_told_by_its_name_in_any_letter_case() {
+        let service = ServiceName::new("default", "web");
+        for family in Family::ALL {
+            let all = [pool("kubernetes", family), local_pool(&service, family)];
+            for name in all.into_iter().flat_map(|name| [name.to_uppercase(), name]) {
+                assert_eq!(family_of_pool(&name), family, "{name}");
+            }
+        }
+        for other in ["", "IPv6", "ü-IPv", "kubernetes-IPv4"] {
+            assert_eq!(family_of_pool(other), Family::V4, "{other}");
         }
     }
 
