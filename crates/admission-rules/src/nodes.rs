@@ -77,10 +77,10 @@ fn placement(policy: &Policy) -> Vec<Validation> {
             let names: Vec<String> =
                 known.iter().map(|config| quote(&config.name.to_lowercase())).collect();
             let known = format!("e.lowerAscii() in [{}]", names.join(", "));
-            let chosen = chosen();
+            let (lists, chosen) = (lists(), chosen());
             all.push(Validation::new(
                 &UNKNOWN_CONFIGURATION,
-                format!("size({chosen}) == 0 || {chosen}.exists(e, {known})"),
+                format!("size({lists}) == 0 || {chosen}.exists(e, {known})"),
             ));
             all.push(Validation::new(
                 &CONFLICTING_PLACEMENT,
@@ -107,19 +107,19 @@ fn is_mode_possible(words: &str) -> String {
     )
 }
 
-/// The configurations that a Service names; the key's letter case does not matter.
-fn chosen() -> String {
+/// The lists of configurations that a Service has; the key's letter case does not matter.
+fn lists() -> String {
     let key = format!("{PREFIX}{CONFIGURATIONS}");
-    let values = format!(
-        "{}.filter(v, v != '')",
-        format_args!(
-            "('{key}' in variables.a ? [variables.a['{key}']] : variables.a.filter(k, \
-             k.lowerAscii() == '{key}').map(k, variables.a[k]))"
-        )
-    );
     format!(
-        "(size({values}) == 0 ? [] : {values}[0].split(',').map(e, e.trim()).filter(e, e != ''))"
+        "('{key}' in variables.a ? [variables.a['{key}']] : variables.a.filter(k, k.lowerAscii() \
+         == '{key}').map(k, variables.a[k]))"
     )
+}
+
+/// The configurations that a Service names.
+fn chosen() -> String {
+    let lists = lists();
+    format!("(size({lists}) == 0 ? [] : {lists}[0].split(',').map(e, e.trim()))")
 }
 
 /// Whether an address or a public IP was named, which decides the load balancer.

@@ -40,10 +40,14 @@ fn mode(r: &mut Reader<'_>) -> PlacementMode {
     PlacementMode::Set(Arc::from(value))
 }
 
+/// A list without an entry names none, as for the Go controller: it does not say that the Service
+/// may be anywhere.
 fn configurations(r: &mut Reader<'_>, fixed: bool) -> Vec<Arc<str>> {
-    let Some(value) = r.text(CONFIGURATIONS) else { return Vec::new() };
+    let Some(value) = r.raw(CONFIGURATIONS) else { return Vec::new() };
     let Layout::Several(known) = &r.policy.layout else {
-        r.find(&CONFIGURATIONS_IGNORED, CONFIGURATIONS, value);
+        if !value.is_empty() {
+            r.find(&CONFIGURATIONS_IGNORED, CONFIGURATIONS, value);
+        }
         return Vec::new();
     };
     let mut names: Vec<Arc<str>> = Vec::new();
@@ -55,7 +59,7 @@ fn configurations(r: &mut Reader<'_>, fixed: bool) -> Vec<Arc<str>> {
             names.push(Arc::from(name.to_lowercase()));
         }
     }
-    if names.is_empty() && !strangers.is_empty() {
+    if names.is_empty() {
         r.find(&UNKNOWN_CONFIGURATION, CONFIGURATIONS, value);
     } else if !strangers.is_empty() {
         r.find(&UNKNOWN_CONFIGURATION_NAME, CONFIGURATIONS, &strangers.join(","));

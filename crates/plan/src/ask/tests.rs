@@ -464,6 +464,18 @@ fn configurations_exclude_pinned_addresses() {
     assert_eq!(names(&single.findings), ["ConfigurationsIgnored"]);
 }
 
+/// A value that a template left empty was to say where the Service may be.
+#[test]
+fn an_empty_list_of_configurations_names_none() {
+    let several = Policy { layout: fixture::several(), ..policy() };
+    for value in ["", " ", ",", " , "] {
+        let web = service(&[("azure-load-balancer-configurations", value)]);
+        assert_eq!(names(&read(&web, &several).findings), ["UnknownConfiguration"], "{value:?}");
+    }
+    let empty = service(&[("azure-load-balancer-configurations", "")]);
+    assert_eq!(read(&empty, &policy()).findings, []);
+}
+
 #[test]
 fn a_refusal_leaves_no_intent_and_a_note_leaves_one() {
     let bad = ("azure-load-balancer-tcp-idle-timeout", "3");

@@ -115,7 +115,8 @@ fn mode(words: &Words<'_>) -> Result<Mode, Invalid> {
 }
 
 /// `azure-load-balancer-configurations` counts where there are several load balancers. A pinned
-/// address or a public IP that is brought decides the load balancer by itself.
+/// address or a public IP that is brought decides the load balancer by itself. An empty list names
+/// no load balancer.
 fn configurations(words: &Words<'_>, brings: bool) -> Result<Option<Vec<String>>, Invalid> {
     let key = "azure-load-balancer-configurations";
     let Layout::Several(elements) = &words.site.layout else { return Ok(None) };

@@ -25,10 +25,10 @@ impl<'a> Words<'a> {
         self.annotations().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// The value of a key whose letter case does not matter.
+    /// The value of a key whose letter case does not matter, also an empty one.
     pub(super) fn in_any_case(&self, key: &str) -> Option<&'a str> {
         let found = self.annotations().find(|(name, _)| name.eq_ignore_ascii_case(key));
-        found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+        found.map(|(_, value)| value.trim())
     }
 
     /// The value of a key without blanks around it; `None` where nothing is left.

@@ -107,7 +107,7 @@ pub static TABLE: &[Annotation] = &[
         .effect(
             "Which of `multipleStandardLoadBalancerConfigurations` the Service may be placed on.",
         )
-        .error("refused if none of the names exists, or together with a pinned address")
+        .error("refused if none of the names exists, or none is there, or beside a pinned address")
         .on(STANDARD),
     // Addresses.
     text("azure-load-balancer-ipv4", "an IPv4 address", "`spec.loadBalancerIP`, else a new one")
