@@ -127,8 +127,11 @@ pub fn write_private_link_service(service: &PrivateLinkService) -> Value {
     put_list(&mut p, FRONTENDS, references(frontends));
     put_some(&mut p, "enableProxyProtocol", *proxy_protocol);
     put_list(&mut p, "fqdns", texts(fqdns));
-    put_subscriptions(&mut p, "visibility", visibility, &mut rest);
-    put_subscriptions(&mut p, "autoApproval", auto_approval, &mut rest);
+    // As the Go controller writes them: both, where there is one.
+    if !visibility.is_empty() || !auto_approval.is_empty() {
+        put_subscriptions(&mut p, "visibility", visibility, &mut rest);
+        put_subscriptions(&mut p, "autoApproval", auto_approval, &mut rest);
+    }
     whole(top, p, rest)
 }
 
@@ -144,8 +147,9 @@ fn write_address(address: &PrivateLinkAddress) -> Value {
     child(name, Object::new(), p, rest.unpack())
 }
 
+/// Writes a list of subscriptions, also an empty one; what was no such list stays as it is.
 fn put_subscriptions(p: &mut Object, key: &str, ids: &[Arc<str>], rest: &mut RestFields) {
-    if ids.is_empty() {
+    if ids.is_empty() && rest.properties.contains_key(key) {
         return;
     }
     let mut fields = json!({ "subscriptions": texts(ids) });

@@ -551,6 +551,24 @@ fn a_private_link_service_is_written_as_recorded() {
 }
 
 #[test]
+fn an_empty_list_of_subscriptions_is_written_beside_the_other() {
+    let id = net("privateLinkServices/pls-a");
+    let through = |properties: Value| {
+        let body = json!({"id": id, "name": "pls-a", "properties": properties});
+        let read = read_private_link_service(&body).unwrap();
+        write_private_link_service(&read)["properties"].clone()
+    };
+    let (all, none) = (json!({"subscriptions": ["*"]}), json!({"subscriptions": []}));
+    let both = json!({"visibility": all, "autoApproval": none});
+    assert_eq!(through(json!({"visibility": all})), both);
+    assert_eq!(through(both.clone()), both);
+    assert_eq!(through(json!({"visibility": none, "autoApproval": none})), json!({}));
+    // What cannot be read as such a list is not ours to empty.
+    let strange = json!({"visibility": all, "autoApproval": 5});
+    assert_eq!(through(strange.clone()), strange);
+}
+
+#[test]
 fn a_nat_gateway_lets_go_of_its_gateway_with_null() {
     let body = json!({
         "id": net("natGateways/team-a"), "name": "team-a", "location": "eastus2",
