@@ -90,8 +90,8 @@ pub(crate) fn counterpart(balancer: &ResourceId) -> ResourceId {
     }
 }
 
-/// The family that the name of a pool of ours tells, in any letter case: pools that Services have to
-/// themselves end in lower case.
+/// The family that the name of a pool of ours tells, in any letter case: pools that Services have
+/// to themselves end in lower case.
 #[must_use]
 pub fn family_of_pool(pool: &str) -> Family {
     let end = pool.len().checked_sub(IPV6.len()).and_then(|at| pool.get(at..));
