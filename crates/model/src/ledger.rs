@@ -128,14 +128,13 @@ impl SetTags {
         }
     }
 
-    /// Leaves out what another set does not have.
+    /// Removes the keys that another set lacks.
     pub fn keep(&mut self, other: &Self) {
-        let both =
-            self.each().filter(|(ip, key)| other.keys.get(*ip).is_some_and(|k| k.contains(*key)));
-        let both: Vec<(Arc<str>, Arc<str>)> =
-            both.map(|(ip, key)| (ip.clone(), key.clone())).collect();
-        *self = Self::default();
-        both.iter().for_each(|(ip, key)| self.put(ip, key));
+        for (ip, key) in std::mem::take(self).each() {
+            if other.keys.get(ip).is_some_and(|keys| keys.contains(key)) {
+                self.put(ip, key);
+            }
+        }
     }
 
     /// The keys of a public IP, in lower case.

@@ -211,7 +211,7 @@ pub struct InFlight {
     /// Addresses that it changes in the Service Gateway's table; of a load balancer's write those
     /// that are in its pools by then.
     pub addresses: Arc<BTreeSet<IpAddr>>,
-    /// Whether the resource is to be gone once it has ended.
+    /// Whether the write deletes the resource.
     pub goes: bool,
 }
 

@@ -57,13 +57,13 @@ impl Listing {
         std::mem::take(&mut self.left)
     }
 
-    /// Notes that an answer has told the end of an object, before that is applied. The watch may
-    /// bring what is older for a while.
+    /// Notes that an answer of the API server says that an object is deleted, before the fact is
+    /// applied. The watch may still deliver older events of the object.
     pub fn note_gone(&mut self, held: &Kubernetes, fact: &KubernetesFact) {
         self.gone.note(held, fact);
     }
 
-    /// A list under way names an object that is gone by now.
+    /// Notes that a list under way names a deleted object.
     fn name(&mut self, fact: &KubernetesFact) {
         match fact {
             KubernetesFact::Service(service) => name_in(&mut self.services, &service.uid),
@@ -83,8 +83,8 @@ impl Listing {
 /// Takes one fact.
 ///
 /// # Guarantees
-/// - A fact older than what is held of the same object is ignored, and one of an object that an
-///   answer has told to be gone ([`Listing::note_gone`]).
+/// - A fact older than the held state of the same object is ignored, and so is a fact of an object
+///   whose deletion an answer has shown ([`Listing::note_gone`]).
 /// - Facts of different objects may come in any order: the end is the same. So may those of one
 ///   object while it matters to us.
 /// - A fact that differs only in its revision is `Unchanged`; the revision is kept.

@@ -1,11 +1,10 @@
-//! Objects that an answer has told to be gone, and Services that are none of our business any more.
+//! Objects that the World no longer holds, while a watch may still deliver older events of them.
 //!
-//! What a watch brings of such a Service again may be older than what it was let go for: of that
-//! the revision is remembered.
-//!
-//! An answer may be newer than what a watch has brought so far: what the watch brings of such an
-//! object until it tells its end, too, is older. A UID never comes back
-//! (kubernetes.io/docs/concepts/overview/working-with-objects/names, "UIDs").
+//! - The API server answered 404 to a write of the object. The answer may be newer than the watch:
+//!   all events of the UID are older, until the watch delivers the deletion. The API server never
+//!   uses a UID again (kubernetes.io/docs/concepts/overview/working-with-objects/names, "UIDs").
+//! - A Service has stopped to matter to the controller ([`crate::apply::matters`]). Events with an
+//!   older revision than that are ignored.
 
 use crate::fact::KubernetesFact;
 use model::kubernetes::Service;
@@ -14,11 +13,11 @@ use model::{ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Objects that are gone, and whose end the watch has not told yet.
+/// Objects that are deleted, or do not matter, and whose deletion the watch has not delivered yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gone {
     services: BTreeSet<ServiceUid>,
-    /// Revisions of Services that were let go.
+    /// Services that do not matter, and the revision since which they do not.
     left: BTreeMap<ServiceUid, Arc<str>>,
     pods: Uids,
     gated_pods: Uids,
@@ -28,7 +27,7 @@ pub(crate) struct Gone {
 type Uids = BTreeMap<ServiceName, Arc<str>>;
 
 impl Gone {
-    /// An answer has told the end of an object, which the watch may not have.
+    /// Notes that an answer of the API server says that an object is deleted.
     pub fn note(&mut self, held: &Kubernetes, fact: &KubernetesFact) {
         match fact {
             KubernetesFact::ServiceGone(uid) if held.services.contains_key(uid) => {
@@ -46,7 +45,7 @@ impl Gone {
         }
     }
 
-    /// Whether a fact tells of an object that is gone.
+    /// Whether a fact is older than the deletion of its object, or than the end of its relevance.
     pub fn has(&self, fact: &KubernetesFact) -> bool {
         match fact {
             KubernetesFact::Service(service) => self.has_service(service),
@@ -56,24 +55,24 @@ impl Gone {
         }
     }
 
-    /// Whether a Service is gone, or this is older than what it was let go for.
+    /// The same of a Service.
     pub fn has_service(&self, service: &Service) -> bool {
         let left = self.left.get(&service.uid);
         self.services.contains(&service.uid)
             || left.is_some_and(|left| is_older(&service.revision, left))
     }
 
-    /// A Service of this revision is none of our business any more.
+    /// Notes that a Service does not matter from this revision on.
     pub fn let_go(&mut self, service: &Service) {
         self.left.insert(service.uid.clone(), Arc::clone(&service.revision));
     }
 
-    /// A Service is our business again.
+    /// Notes that a Service matters again.
     pub fn take_up(&mut self, uid: &ServiceUid) {
         self.left.remove(uid);
     }
 
-    /// The end of an object is told of which nothing is held: the watch has come that far.
+    /// Forgets an object that the World does not hold, once the watch delivers its deletion.
     pub fn settle(&mut self, held: &Kubernetes, fact: &KubernetesFact) {
         match fact {
             KubernetesFact::ServiceGone(uid) if !held.services.contains_key(uid) => {
@@ -90,7 +89,8 @@ impl Gone {
         }
     }
 
-    /// A list of Services has ended, and what it does not name no watch tells of.
+    /// Forgets Services that a complete list lacks: the watch that follows it delivers no older
+    /// event.
     pub fn keep_services(&mut self, named: &BTreeSet<ServiceUid>) {
         self.services.retain(|uid| named.contains(uid));
         self.left.retain(|uid, _| named.contains(uid));
@@ -107,7 +107,7 @@ impl Gone {
     }
 }
 
-/// Whether the first revision is older; revisions that are no numbers cannot be told apart.
+/// Whether the first revision is older. Revisions that are not numbers cannot be compared.
 pub(crate) fn is_older(new: &str, held: &str) -> bool {
     match (new.parse::<u128>(), held.parse::<u128>()) {
         (Ok(new), Ok(held)) => new < held,

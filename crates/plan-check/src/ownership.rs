@@ -8,7 +8,7 @@ use model::azure::{
 use model::gateway::DEFAULT_EGRESS;
 use model::kubernetes::Backends;
 use model::plan::{Action, Change, Resource};
-use model::{Family, ResourceId, ServiceName};
+use model::{Family, ResourceId};
 use plan::ask::SHARED_PROBE;
 use plan::own::{self, Whose, name, tags};
 use std::collections::BTreeSet;
@@ -126,8 +126,7 @@ impl Lint<'_> {
     /// A pool of ours by its name, or by the rules that led to it.
     fn is_own_pool(&self, balancer: &LoadBalancer, pool: &Pool) -> bool {
         let named = |name: String| name.eq_ignore_ascii_case(&pool.name);
-        let gone = self.world.abandoned.iter().filter_map(|name| name.split_once('/'));
-        let gone = gone.map(|(namespace, name)| ServiceName::new(namespace, name));
+        let gone = self.world.abandoned.iter().filter_map(|name| own::borne::service_named(name));
         let services = self.services.values().map(|s| s.name.clone()).chain(gone);
         let id = balancer.id.child("backendAddressPools", &pool.name);
         let mut rules = balancer.rules.iter().filter(|r| r.pool.as_ref() == Some(&id)).peekable();

@@ -233,8 +233,8 @@ impl Lint<'_> {
                 let detail = format!("{} stands before {}", link.id.name(), frontend.name);
                 self.say(Breach::StillReferenced, &change.target, detail);
             }
-            // A Service that changes its frontend stays open until the new one stands, whoever the
-            // old one is named after.
+            // The address of a Service that changes its frontend stays open until the new frontend
+            // stands, also where the former frontend is named after another Service.
             let led = before.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
             let mut names = led.map(|rule| &rule.name).chain([&frontend.name]);
             let wanted = names.any(|name| {

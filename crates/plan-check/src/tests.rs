@@ -320,7 +320,7 @@ fn backends_and_order() {
         b.rules.clear();
     });
     assert_eq!(found(&open, vec![gone]), [Breach::OpenWithoutFrontend]);
-    // One that stands there, too, changes its frontend.
+    // Another Service that shares the frontend changes to its own.
     let heir = fixture::numbered(2, &[]);
     let name = format!("{}-TCP-81", heir.uid.base_name());
     let own = the(&open).rules[0].clone();

@@ -166,8 +166,8 @@ fn lost_rules(change: &Change, found: &Resource) -> Vec<Part> {
     lost.map(|rule| Part { kind: "rule", name: Arc::clone(&rule.name) }).collect()
 }
 
-/// Rules that other clients deleted, of Services to whose status an address comes: something has to
-/// lead there. An address that is told already stays told.
+/// Rules that other clients deleted, of Services whose status gets a new address in this plan: a
+/// rule has to lead to that address. An address that is in the status already stays there.
 fn told(
     plan: &Plan,
     world: &World,
@@ -193,14 +193,12 @@ fn told(
             _ => false,
         };
         let Some(Resource::LoadBalancer(ours)) = confirmed.resources.get(id) else { continue };
-        let had = ours.rules.iter().map(|rule| &rule.name);
-        if had.clone().any(|rule| is_its(rule) && !stands(rule)) {
-            let is_lost = |part: &&Part| {
-                part.is_whole()
-                    || (part.kind == "rule" && is_its(&part.name) && !stands(&part.name))
-            };
-            lost.extend(parts.iter().filter(is_lost).map(|part| (id.clone(), part.clone())));
-        }
+        let lacks = |rule: &str| is_its(rule) && !stands(rule);
+        let lacks_any = ours.rules.iter().any(|rule| lacks(&rule.name));
+        let is_lost = |part: &&Part| {
+            (part.is_whole() && lacks_any) || (part.kind == "rule" && lacks(&part.name))
+        };
+        lost.extend(parts.iter().filter(is_lost).map(|part| (id.clone(), part.clone())));
     }
     lost
 }

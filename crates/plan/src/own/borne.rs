@@ -19,11 +19,11 @@ pub fn of(service: &Service) -> [Arc<str>; 3] {
 }
 
 /// Those of these names of Services, lower case, that are in the name of a resource, in that of a
-/// part of one, or in a tag: base names, UIDs, and namespaces with names, which pools that Services
-/// have to themselves are named after, too. The tag of another
-/// cluster's public IP does not count: that cluster may have a Service of the same name. Nor does
-/// the name of a public IP that an operator has taken back. Nothing is copied, because few names
-/// are looked for among many resources.
+/// part of one, or in a tag: base names, UIDs, and namespaces with names. The own pool of
+/// a Service bears its namespace and name. The tag of another cluster's public IP does not count:
+/// that cluster may have a Service of the same name. Nor does the name of a public IP that an
+/// operator has taken back. Nothing is copied, because few names are looked for among many
+/// resources.
 #[must_use]
 pub fn among(world: &World, policy: &Policy, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
     let mut found = BTreeSet::new();
@@ -66,7 +66,7 @@ pub fn among(world: &World, policy: &Policy, names: &BTreeSet<Arc<str>>) -> BTre
     found
 }
 
-/// The pools that Services with these names have to themselves, in lower case.
+/// The own pools of Services with these names: names of pools, lower case, to names of Services.
 fn pools_of<'n>(policy: &Policy, names: &'n BTreeSet<Arc<str>>) -> BTreeMap<String, &'n str> {
     if !matches!(policy.layout, Layout::Several(_)) {
         return BTreeMap::new();
@@ -78,8 +78,9 @@ fn pools_of<'n>(policy: &Policy, names: &'n BTreeSet<Arc<str>>) -> BTreeMap<Stri
     pools.collect()
 }
 
-/// The Service that a name stands for which has a namespace.
-pub(crate) fn service_named(name: &str) -> Option<ServiceName> {
+/// The Service whose namespace and name these are; `None` for a base name or a UID.
+#[must_use]
+pub fn service_named(name: &str) -> Option<ServiceName> {
     let (namespace, name) = name.split_once('/')?;
     Some(ServiceName::new(namespace, name))
 }

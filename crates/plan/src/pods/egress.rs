@@ -276,9 +276,8 @@ impl Gateway {
         inbound || foreign_nat || (foreign_ip && self.entry.is_none())
     }
 
-    /// Public IPs that the NAT gateway is to have and has not: the IPv4 one, which somebody took
-    /// from it, and the IPv6 one, which somebody took, too, or which it was made without before
-    /// nodes had IPv6. What bears such a name and is not ours keeps it without.
+    /// Public IPs that the NAT gateway is to have and has not. Another client removed them, or no
+    /// node had IPv6 when the gateway was made. A foreign public IP of such a name is not attached.
     fn lacking(&self, draft: &Draft<'_>, nat: &NatGateway) -> Vec<&(ResourceId, Family)> {
         let usable = |id: &ResourceId, family: Family| {
             draft.public_ip(id).is_none_or(|ip| {

@@ -160,10 +160,9 @@ pub(crate) fn plan(
     let ours = !seated.is_empty() || before.is_some_and(owned);
     if ours && !draft.basics.contains(id) {
         let ways = bridge::transition_pools(draft, &after, seats);
-        let draining = pool::ensure(draft, &mut after, seats, &seated);
+        let mut draining = pool::ensure(draft, &mut after, seats, &seated);
+        draining.extend(bridge::lead(draft, &mut after, seats, ways));
         draft.told.draining.get_or_insert_default().extend(draining);
-        let beside = bridge::lead(draft, &mut after, seats, ways);
-        draft.told.draining.get_or_insert_default().extend(beside);
         unserved::note(draft, &after, seats, &seated);
         let nodes = pool::count(seats);
         draft.told.findings.extend(limit::crowded(draft, &after, nodes));

@@ -8,6 +8,7 @@
 use super::{member, pool};
 use crate::claim::placement::{Assignment, Backends};
 use crate::draft::Draft;
+use crate::order::drain;
 use crate::own::{name as names, part};
 use crate::standing::pool::{is_preconfigured, kind};
 use model::Family;
@@ -65,7 +66,9 @@ pub(crate) fn transition_pools(
             network: main.network.clone(),
             ..pool::empty(&name)
         });
-        let draining = pool::hold_beside(draft, balancer, &mut bridge, family, nodes);
+        let homes = drain::homes(draft);
+        let site = (&balancer.id, balancer.sku, &homes);
+        let draining = pool::hold(draft, site, &mut bridge, family, nodes);
         // Better the old kind than no backend.
         if !bridge.addresses.is_empty() {
             ways.pools.push((family, bridge));
@@ -75,9 +78,9 @@ pub(crate) fn transition_pools(
     ways
 }
 
-/// Leads the rules of our Services over the pools of these families, and those of the others to
-/// the cluster's own. A pool to which rules of nobody known still lead stays, and holds the nodes.
-/// Returns the addresses in such pools whose nodes are going or gone.
+/// Leads the rules of our Services over the pools of these families, and those of the other
+/// families to the cluster's pools. A transition pool to which foreign rules lead stays, and holds
+/// the nodes. Returns the addresses in transition pools whose nodes are going or gone.
 pub(crate) fn lead(
     draft: &mut Draft<'_>,
     balancer: &mut LoadBalancer,
@@ -110,12 +113,12 @@ pub(crate) fn lead(
                 balancer.pools.remove(at);
             }
             (None, Some(at)) => {
-                let mut left = balancer.pools[at].clone();
                 if let Backends::Nodes(nodes) = &seats.backends {
-                    let held = pool::hold_beside(draft, balancer, &mut left, family, nodes);
-                    draining.extend(held);
+                    let homes = drain::homes(draft);
+                    let site = (&balancer.id, balancer.sku, &homes);
+                    let left = &mut balancer.pools[at];
+                    draining.extend(pool::hold(draft, site, left, family, nodes));
                 }
-                balancer.pools[at] = left;
             }
             (None, None) => {}
         }

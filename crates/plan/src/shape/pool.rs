@@ -90,7 +90,6 @@ fn ensure_one(
             balancer.pools.len() - 1
         }
     };
-    let leaving = drain::leaving(draft, &balancer.id, &balancer.pools[at], site.homes);
     let kind = kind(draft, &balancer.id);
     let pool = &mut balancer.pools[at];
     let holds_addresses = match kind {
@@ -103,8 +102,7 @@ fn ensure_one(
         PoolKind::PodIp => false,
     };
     if holds_addresses {
-        let most = limit::pool_members(balancer.sku);
-        return hold(draft, pool, family, nodes, (most, &leaving, site.homes));
+        return hold(draft, (&balancer.id, balancer.sku, site.homes), pool, family, nodes);
     }
     if kind == PoolKind::NodeNic && !pool.addresses.is_empty() {
         pool.addresses.clear();
@@ -115,35 +113,22 @@ fn ensure_one(
 
 /// Makes a pool of addresses hold the nodes. Returns the addresses in it whose nodes are going or
 /// gone.
-fn hold(
+pub(crate) fn hold(
     draft: &Draft<'_>,
+    (balancer, sku, homes): (&ResourceId, Sku, &drain::Homes),
     pool: &mut Pool,
     family: Family,
     nodes: &[Arc<Node>],
-    (most, leaving, homes): (usize, &[IpAddr], &drain::Homes),
 ) -> Vec<Drainer> {
     let draining = drain::draining(draft, pool, homes);
-    fill(draft, pool, family, nodes, Room { most, leaving });
+    let leaving = drain::leaving(draft, balancer, pool, homes);
+    let most = limit::pool_members(sku);
+    fill(draft, pool, family, nodes, Room { most, leaving: &leaving });
     draining.into_iter().map(Drainer::from).collect()
 }
 
-/// Makes a pool of addresses beside the cluster's own hold the nodes. Returns the addresses in it
-/// whose nodes are going or gone.
-pub(crate) fn hold_beside(
-    draft: &Draft<'_>,
-    balancer: &LoadBalancer,
-    pool: &mut Pool,
-    family: Family,
-    nodes: &[Arc<Node>],
-) -> Vec<Drainer> {
-    let homes = drain::homes(draft);
-    let leaving = drain::leaving(draft, &balancer.id, pool, &homes);
-    let most = limit::pool_members(balancer.sku);
-    hold(draft, pool, family, nodes, (most, &leaving, &homes))
-}
-
-/// Pools that are named as a Service's own is, and to which no rule led: somebody took the rules
-/// away by hand, or led one there until the Service was gone, and nothing else says whose they are.
+/// Pools that are named as a Service's own is, and to which no rule leads: another client removed
+/// the rules, or led a rule there until the Service was deleted. Only the name says whose they are.
 fn orphans(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<String> {
     let led: BTreeSet<&ResourceId> =
         balancer.rules.iter().filter_map(|rule| rule.pool.as_ref()).collect();

@@ -204,8 +204,8 @@ fn close(
         wanted.is_some() || !rule.destinations.is_empty()
     });
     // Kubernetes empties the status of a Service that wants no load balancer any more: the ledger
-    // knows whose an address is. Of one that does not carry our finalizer yet the ledger tells an
-    // earlier time: what it has now stays open.
+    // knows whose an address is. A Service that asks and does not carry our finalizer yet was
+    // recorded before its last release: what it has now stays open.
     let recorded = book.services(&closed);
     let had = |case: &&Case<'_>| {
         let is_new = case.intent().is_some() && !is_claimed(draft.policy, case.service);

@@ -172,8 +172,8 @@ fn drop_pools(balancer: &mut Value, idle: &BTreeSet<String>) {
 
 /// Takes nodes that are about to be deleted out of the pools of a load balancer: one stays in a
 /// pool that it was in, and joins none (see [`crate::truth`]), so it depends on when it was in
-/// which. So it is of all where no node is left that may be in a pool: the last one stays until
-/// another comes, and which that was, or whether Azure has lost it since, depends on when. The
+/// which. Where no node may be in a pool, all members are left out: the last member stays until
+/// another node comes, and which node that is depends on when. The
 /// network of a pool without addresses says nothing: Azure keeps it when the last one goes.
 fn drop_members(balancer: &mut Value, going: &BTreeSet<&str>, deserted: bool) {
     let pools = balancer.pointer_mut("/properties/backendaddresspools");

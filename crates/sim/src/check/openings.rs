@@ -147,8 +147,8 @@ impl Stage {
         self.recorded().into_keys().find(|address| !is_open(address))
     }
 
-    /// L4: an address that a Service goes on having stays in its status. One whose frontend has
-    /// gone and is being made again, because its owner has thought better of it, is told no longer.
+    /// L4: an address that a Service goes on having stays in its status. An address
+    /// whose frontend is being made again, after two edits by the owner, may leave it meanwhile.
     pub(super) fn check_untold(&mut self, sent: &Sent, before: &Value, after: &Value) {
         let (was, is): (BTreeSet<&str>, BTreeSet<&str>) =
             (told(before).collect(), told(after).collect());

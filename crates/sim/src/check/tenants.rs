@@ -31,8 +31,8 @@ pub struct Settled {
     parts: BTreeMap<String, BTreeMap<(&'static str, String), Value>>,
     /// What its status said.
     told: Value,
-    /// Additional addresses that it asked for. Azure gives them to whoever asks, and then they are
-    /// told no more.
+    /// Additional addresses that it asked for. Azure may give such an address to another Service,
+    /// and then it leaves the status.
     beside: BTreeSet<String>,
     /// Public IPs of its addresses whose tag names it.
     tagged: BTreeSet<String>,
@@ -41,7 +41,7 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// Whether a status tells what it told, but for additional addresses.
+    /// Whether a status still has all addresses of `told`, but for additional ones.
     fn is_kept(&self, status: &Value) -> bool {
         let mut left = self.told.clone();
         let told = status["ingress"].as_array().into_iter().flatten();

@@ -113,7 +113,7 @@ impl Controller {
             LedgerCall::Note(notes) => {
                 let lane = &mut self.kubernetes.ledger;
                 (lane.wrote, lane.noting) = (false, notes.gone.clone());
-                // What it takes out counts as out from now on.
+                // Tags that this write removes count as removed from now on.
                 lane.noted.tags.keep(&notes.tags);
             }
         }

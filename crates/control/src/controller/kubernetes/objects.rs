@@ -152,7 +152,7 @@ impl Controller {
         }
     }
 
-    /// An answer tells the end of an object, and may be newer than the watch.
+    /// An answer shows that an object is deleted. The answer may be newer than the watch.
     fn learn_gone(&mut self, fact: KubernetesFact, now_ms: u64) {
         self.reads.listing.note_gone(&self.world.kubernetes, &fact);
         self.learn(fact, now_ms);

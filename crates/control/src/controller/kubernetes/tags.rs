@@ -159,7 +159,7 @@ mod tests {
         assert!(!controller.awaits_note(&write_of(&id)));
     }
 
-    /// The ledger may have lost them by now.
+    /// The ledger may lack the tags by now.
     #[test]
     fn a_write_waits_where_a_note_on_its_way_takes_its_tags_out() {
         let (mut controller, id) = before("other");

@@ -78,8 +78,9 @@ pub(super) fn divide(
         .collect();
     let left_first: Vec<Option<BTreeSet<ResourceId>>> =
         configs.iter().map(|config| left_first(draft, placement, chosen, &ids(config))).collect();
-    // A node leaves a load balancer that others need it on only when Azure has let those go for
-    // whom it moves, and has given them what their frontends need, which it may refuse for long.
+    // A node leaves a load balancer that other Services use only once the load balancer that it
+    // moves to can be made: the Services of that have left their former load balancers, and have
+    // their public IPs. Azure may refuse either for long.
     let stays_at = |node: &Node, home: usize| {
         let sources = left_first[home].as_ref()?;
         let here = |at: &usize| {

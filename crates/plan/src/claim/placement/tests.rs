@@ -431,7 +431,7 @@ fn nodes_stay_until_a_load_balancer_can_be_made_for_them() {
     assert_eq!(pool(&world, "lb2", "kubernetes"), ["vmss2-1", "vmss2-2"]);
 }
 
-/// Somebody's rule led there until after the Service was gone.
+/// Another client's rule led to the pool until the Service was deleted.
 #[test]
 fn a_pool_that_a_service_had_to_itself_goes_after_it() {
     let (policy, mut world) = placed(Layout::Several(two()), vec![local(1), service(2)]);

@@ -75,7 +75,7 @@ pub(super) fn full(id: &model::ResourceId) -> Finding {
 
 /// The lowest free priority for an allow rule, the highest for a deny rule. A priority that is
 /// only freed by the same write is not taken again: the rule it replaces and the new one never
-/// share a number, not even in somebody's log. Azure numbers the rules of each direction by
+/// share a number, not even in a log. Azure numbers the rules of each direction by
 /// themselves; the Go controller takes no number that a rule of either direction has, so that both
 /// controllers give a rule the same one. A group has fewer rules than there are numbers.
 fn free_priority(groups: &[&SecurityGroup], access: Access) -> Option<u16> {

@@ -163,14 +163,14 @@ fn a_gateway_gets_ipv6_with_the_first_node_that_has_it() {
     assert_eq!(stage.calls, Vec::<String>::new());
 }
 
-/// Somebody else writes a NAT gateway.
+/// Another client writes a NAT gateway.
 fn put_nat(stage: &mut Stage, nat: NatGateway) {
     let all = stage.world.azure.nat_gateways.known_mut().expect("the stage knows everything");
     all.insert(nat.id.clone(), Arc::new(nat));
 }
 
-/// Somebody took the public IPs off the NAT gateway, which leaves its Pods no way out, and put one
-/// of their own on it.
+/// Another client removed the public IPs from the NAT gateway, which leaves its Pods without
+/// outbound connectivity, and attached a public IP of its own.
 #[test]
 fn a_gateway_gets_back_a_public_ip_that_was_taken_from_it() {
     let mut stage = Stage::new();

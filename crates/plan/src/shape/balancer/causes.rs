@@ -36,8 +36,8 @@ pub(super) fn of(
     own.filter_map(|base| draft.owner_of(base.as_str()).cloned()).collect()
 }
 
-/// Whether all that has the name of a Service without our finalizer are frontends that other
-/// Services' rules lead to: they are theirs since it let go of them.
+/// Whether only frontends bear the name of a Service without our finalizer, and rules of other
+/// Services lead to all of them: these Services hold the frontends since the Service's release.
 fn is_handed_on(draft: &Draft<'_>, balancer: &ResourceId, base: &Base) -> bool {
     let case = draft.owner_of(base.as_str()).and_then(|uid| draft.cases.get(uid));
     let Some(view) = draft.view(balancer) else { return false };

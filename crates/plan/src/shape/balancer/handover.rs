@@ -188,8 +188,8 @@ pub(super) fn drop_lost_ports(draft: &Draft<'_>, balancer: &mut LoadBalancer) {
     });
 }
 
-/// Takes out rules of a Service whose place these rules of its take: without floating IP Azure lets
-/// one rule lead to a port of a pool.
+/// Removes former rules of a Service whose backend port one of these rules of the Service uses:
+/// without floating IP Azure accepts one rule for each port of a pool.
 pub(super) fn drop_own_ports(body: &mut Body, base: &str, rules: &[Rule]) {
     let place = |rule: &Rule| Some((pool_taken(rule)?.clone(), rule.protocol, rule.backend_port));
     let taken: BTreeSet<_> = rules.iter().filter_map(place).collect();

@@ -74,7 +74,8 @@ fn addresses_of_a_status_keep_the_order_that_is_found() {
     assert!(plan.is_empty(), "{plan:#?}");
 }
 
-/// What has the name of a Service that let go of it is theirs who stand on it.
+/// A frontend that is named after a released Service is held by the Services whose rules lead to
+/// it.
 #[test]
 fn a_frontend_that_was_handed_on_goes_on_account_of_those_who_stand_on_it() {
     let shared = |n, port| internal(n, port, &[(PINNED, ADDRESS)]);

@@ -441,7 +441,7 @@ fn a_pool_of_addresses_stays_one_until_a_node_can_join_through_its_nic() {
     assert_eq!((last.rules[0].pool.clone(), last.pools.len()), (Some(pool()), 1));
 }
 
-/// A rule of somebody else's leads to it.
+/// Another client's rule leads to the pool.
 #[test]
 fn a_pool_of_a_switch_that_stays_holds_the_nodes() {
     let policy = policy(PoolKind::NodeIp);

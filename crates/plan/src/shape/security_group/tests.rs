@@ -543,8 +543,8 @@ fn a_write_that_closes_an_address_is_on_its_services_account() {
     assert_eq!(plan.writes, [], "its address is told once it is open");
 }
 
-/// The ledger names a Service that has let go of an address as long as others are on it. It has
-/// nothing there when it comes back.
+/// The ledger names a released Service as long as other Services have the address open. When the
+/// Service asks again, it has nothing open there.
 #[test]
 fn what_a_service_once_had_is_not_closed_on_its_account() {
     let mut world = settled(world(vec![closed(1, 80, &[]), closed(2, 82, &[])]));
