@@ -1,5 +1,6 @@
 //! One seed from its draw to its end.
 
+mod confirm;
 mod crowd;
 mod guests;
 mod keys;
@@ -259,6 +260,7 @@ impl Play {
         self.be_shared();
         self.be_filled();
         self.be_worked_on();
+        self.be_asked();
         self.be_respelled();
         self.be_overtaken();
         self.be_rewritten();
