@@ -163,7 +163,7 @@ fn untold(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String>
     let has = condition_text(service.object);
     // Of a message that is too long the end is left out.
     let silent = |note: &&notes::Note| {
-        reason == "Programmed" || !(message.contains(note.1) || message.ends_with('…'))
+        reason == "Programmed" || !(message.contains(&note.1) || message.ends_with('…'))
     };
     if let Some((rule, key)) = due.iter().find(silent) {
         return Some(format!("the condition says {has:?}; it must tell {rule} of {key}"));

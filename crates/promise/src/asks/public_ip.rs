@@ -72,17 +72,25 @@ fn label(words: &Words<'_>) -> Result<Option<String>, Invalid> {
     }
 }
 
-/// `key=value` entries; those without exactly one `=` are left out, the last of a key counts.
-fn pairs(words: &Words<'_>, key: &str) -> BTreeMap<String, String> {
-    let mut pairs = BTreeMap::new();
-    for entry in words.list(key) {
-        if let [name, value] = entry.split('=').map(str::trim).collect::<Vec<_>>()[..]
-            && !name.is_empty()
-        {
-            pairs.insert(name.to_owned(), value.to_owned());
-        }
+/// A `key=value` entry: with exactly one `=`, and something before it.
+pub(super) fn pair(entry: &str) -> Option<(&str, &str)> {
+    match entry.split('=').map(str::trim).collect::<Vec<_>>()[..] {
+        [name, value] if !name.is_empty() => Some((name, value)),
+        _ => None,
     }
-    pairs
+}
+
+/// Whether only the controller sets a tag.
+pub(super) fn is_reserved(name: &str) -> bool {
+    let name = name.to_lowercase();
+    RESERVED.contains(&&*name)
+        || RESERVED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+/// `key=value` entries; others are left out, the last of a key counts.
+fn pairs(words: &Words<'_>, key: &str) -> BTreeMap<String, String> {
+    let pairs = words.list(key).into_iter().filter_map(pair);
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// `azure-pip-tags`, without reserved ones and those that the config has another value for.
@@ -99,11 +107,8 @@ fn tags(words: &Words<'_>) -> Result<BTreeMap<String, String>, Invalid> {
         }
     }
     tags.retain(|name, _| {
-        let name = name.to_lowercase();
-        let reserved = RESERVED.contains(&&*name)
-            || RESERVED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
-        let of_config = words.site.tags.keys().any(|known| known.eq_ignore_ascii_case(&name));
-        !reserved && !of_config
+        let of_config = words.site.tags.keys().any(|known| known.eq_ignore_ascii_case(name));
+        !is_reserved(name) && !of_config
     });
     Ok(tags)
 }

@@ -14,7 +14,8 @@ pub(super) struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    fn annotations(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+    /// All of them, by their keys without what these begin with.
+    pub(super) fn annotations(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let all = self.service["metadata"]["annotations"].as_object();
         let ours = all.into_iter().flatten();
         ours.filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?, value.as_str()?)))

@@ -18,6 +18,7 @@ mod mishaps;
 pub mod movers;
 pub mod neighbour;
 pub mod node;
+mod odd;
 pub mod operator;
 mod pages;
 pub mod pod;

@@ -109,8 +109,11 @@ impl Play {
         self.turn_pools();
     }
 
-    /// Services come to another place, and other controllers open and shut readiness gates.
+    /// Services come to another place, owners write what has no effect, and other controllers open
+    /// and shut readiness gates.
     fn move_some(&mut self, round: usize) {
+        let mut odd = self.late.fork(&format!("odd annotations {round}"));
+        self.company.misspell(&mut odd, &mut self.stage);
         self.company.attend(round, &mut self.stage);
         self.company.move_about(&mut self.stage);
         self.company.move_on(&mut self.stage);
