@@ -7,6 +7,7 @@ mod keys;
 mod lists;
 mod locks;
 mod pauses;
+mod room;
 mod spelling;
 mod turns;
 mod variety;
@@ -261,6 +262,7 @@ impl Play {
         self.be_filled();
         self.be_worked_on();
         self.be_asked();
+        self.be_crammed();
         self.be_respelled();
         self.be_overtaken();
         self.be_rewritten();
