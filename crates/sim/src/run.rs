@@ -7,6 +7,7 @@ mod keys;
 mod lists;
 mod locks;
 mod pauses;
+mod report;
 mod room;
 mod spelling;
 mod turns;
@@ -263,6 +264,7 @@ impl Play {
         self.be_worked_on();
         self.be_asked();
         self.be_crammed();
+        self.be_reported();
         self.be_respelled();
         self.be_overtaken();
         self.be_rewritten();
