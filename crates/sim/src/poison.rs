@@ -1,4 +1,5 @@
-//! A Service that Azure refuses, for as long as it does.
+//! A Service that Azure refuses, or a list that it does not let the controller read, for as long as
+//! it does.
 
 use crate::carry::bare_path;
 use crate::entries::entries;
@@ -11,6 +12,9 @@ use azure_emulator::FaultKind;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
+/// What Azure says of a right that is missing.
+pub(crate) const UNREADABLE: &str = "AuthorizationFailed";
+
 /// What of a Service is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refused {
@@ -21,6 +25,8 @@ enum Refused {
     Registration,
     /// Addresses that are new to its row, with all that is written in the same call.
     Endpoints,
+    /// No Service: lists whose path ends so, in small letters.
+    List(&'static str),
 }
 
 /// A Service that Azure refuses.
@@ -52,7 +58,7 @@ impl Poison {
             (false, false) => Refused::Balancer,
         };
         let codes: &[&'static str] = match part {
-            Refused::Registration | Refused::Endpoints => {
+            Refused::Registration | Refused::Endpoints | Refused::List(_) => {
                 &["InvalidRequestFormat", "InvalidParameter"]
             }
             Refused::Address => &["PublicIPCountLimitReached", "InvalidRequestFormat"],
@@ -92,6 +98,14 @@ impl Poison {
         Self { service, part, method, status: 409, code, retry_after_s: None, met: false, times: 0 }
     }
 
+    /// The controller's identity has no right to read lists whose path ends so, in small letters.
+    #[must_use]
+    pub fn of_list(list: &'static str) -> Self {
+        let (part, method, code) = (Refused::List(list), Method::Get, UNREADABLE);
+        let service = String::new();
+        Self { service, part, method, status: 403, code, retry_after_s: None, met: false, times: 0 }
+    }
+
     fn refusal(&self) -> FaultKind {
         refusal(self.status, self.code, "on order", self.retry_after_s)
     }
@@ -104,6 +118,10 @@ impl Stage {
         let poison = self.poison.as_ref();
         let poison = poison.filter(|poison| deletes == (poison.method == Method::Delete))?;
         let path = bare_path(request);
+        if let Refused::List(list) = poison.part {
+            let lists = request.method == Method::Get && path.to_lowercase().ends_with(list);
+            return lists.then(|| poison.refusal());
+        }
         let part = match request.method {
             Method::Put if path.contains("/loadBalancers/") => Refused::Balancer,
             Method::Put | Method::Delete if path.contains("/publicIPAddresses/") => {
@@ -135,7 +153,7 @@ impl Stage {
             Refused::Registration => {
                 self.azure.gateway(&scene::gateway()).map(|t| t["services"].to_string())
             }
-            Refused::Endpoints => None,
+            Refused::Endpoints | Refused::List(_) => None,
         };
         let there = standing.is_some_and(|standing| has(&standing.to_lowercase()));
         let asked = if part == Refused::Address { false } else { has(&body) };

@@ -1,5 +1,6 @@
 //! One seed from its draw to its end.
 
+mod blind;
 mod confirm;
 mod crowd;
 mod guests;
@@ -265,6 +266,7 @@ impl Play {
         self.be_asked();
         self.be_crammed();
         self.be_reported();
+        self.be_blinded();
         self.be_respelled();
         self.be_overtaken();
         self.be_rewritten();
