@@ -20,8 +20,8 @@ const READ_MS: u64 = 180_000;
 const GUEST: (&str, u64) = ("default", 59);
 
 impl Play {
-    /// L1: nothing is written for want of a list. L4: the guest's condition is True and says that the
-    /// guest cannot be checked, until the list is read again.
+    /// L1: nothing is written for want of a list. L4: the guest's condition is True and says that
+    /// the guest cannot be checked, until the list is read again.
     pub(super) fn be_blinded(&mut self) {
         let mut random = self.late.fork("unreadable lists");
         // Azure's buckets may keep a process from reading its lists for longer than is waited here.

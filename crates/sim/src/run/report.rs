@@ -1,6 +1,6 @@
-//! The operator has drift reported and left (`driftPolicy: report`), and another client changes what
-//! a guest has: it is shown and stays so, whatever else is written, until drift is repaired again
-//! (docs/drift.md).
+//! The operator has drift reported and left (`driftPolicy: report`), and another client changes
+//! what a guest has: it is shown and stays so, whatever else is written, until drift is repaired
+//! again (docs/drift.md).
 
 use super::Play;
 use crate::actor::neighbour::edit;
