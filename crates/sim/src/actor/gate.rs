@@ -19,8 +19,10 @@ use std::collections::btree_map::Entry;
 const PODS: u64 = 4;
 
 /// A Service whose selector has two labels.
-const FRONT: &str = "front";
+pub(crate) const FRONT: &str = "front";
 const FRONT_NUMBER: u64 = 770;
+/// A Pod of it whose address Azure does not take for a while.
+const LATE: &str = "front-late";
 /// Its Pods that have a gate of another controller, too.
 const ATTENDED: [usize; 2] = [3, 4];
 
@@ -117,6 +119,24 @@ impl Company {
         self.tend(stage);
     }
 
+    /// Another Pod of that Service comes, with our gate. Its name, where the Service is there.
+    pub(crate) fn bring_late(&mut self, stage: &mut Stage) -> Option<String> {
+        let node = self.nodes.keys().next().copied()?;
+        living(stage, "services", "default", FRONT)?;
+        let labels = json!({"app": FRONT, "tier": "one"});
+        let pod = gated(objects::pod(LATE, &labels, node, "10.244.5.90"), true);
+        self.pods.insert(LATE.to_owned(), pod);
+        self.tend(stage);
+        Some(LATE.to_owned())
+    }
+
+    /// That Pod goes again.
+    pub(crate) fn dismiss_late(&mut self, stage: &mut Stage) {
+        if self.pods.remove(LATE).is_some() {
+            self.remove_pod(stage, LATE);
+        }
+    }
+
     /// Another controller opens its gate of one of these Pods, and shuts that of the other: their
     /// containers run all the while.
     pub(crate) fn attend(&mut self, round: usize, stage: &mut Stage) {
@@ -178,6 +198,12 @@ impl Company {
 }
 
 impl Stage {
+    /// Whether our gate of a Pod is open.
+    pub(crate) fn is_let_through(&self, pod: &str) -> bool {
+        let pod = self.kubernetes.get(ObjectRef::new("pods", "default", pod));
+        pod.is_ok_and(|pod| holds(&pod, READINESS_GATE))
+    }
+
     /// Pods with our gate that are held back although their containers and all other gates are
     /// ready, or let through although they are not: such a Pod would be ready again before the
     /// gateway leads to it again. Where load balancers lead to nodes there is nothing to wait for:

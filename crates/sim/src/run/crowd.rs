@@ -3,9 +3,11 @@
 use super::Play;
 use crate::actor::Company;
 use crate::actor::crowd::CROWD;
+use crate::actor::gate::FRONT;
 use crate::poison::Poison;
 use crate::scene::Layout;
 use crate::tally::count;
+use control::Options;
 
 /// Pods of the guest before Azure refuses a new one.
 const PODS: u64 = 24;
@@ -18,6 +20,9 @@ const APART_MS: (u64, u64) = (3_000, 8_000);
 const TRIES: u64 = 12;
 /// So many Pods after the first refusal it has been told.
 const TOLD_AFTER: u64 = 2;
+
+/// So long after the time allowed our gate of a Pod is open at the latest.
+const LET_THROUGH_MS: u64 = 30_000;
 
 impl Play {
     /// S6: Azure takes no new address of a guest whose other Pods go one by one. Their writes have
@@ -55,6 +60,34 @@ impl Play {
         }
         Company::disperse(&mut self.stage);
         self.go(CROWD);
+        self.come_to_rest();
+        self.be_overdue();
+    }
+
+    /// L1: Azure takes no address of a new Pod with our gate, and the gate opens once the time
+    /// allowed is over (docs/readiness-gates.md): it holds back no rolling update for good. That it
+    /// does not open earlier is judged whenever a gate is written.
+    fn be_overdue(&mut self) {
+        let name = format!("default/{FRONT}");
+        if self.stage.breach.is_some() || self.stage.is_name_stripped(&name) {
+            return;
+        }
+        self.stage.ledger.inputs += 1;
+        self.stage.poison = Some(Poison::of_endpoints(name));
+        let pod = self.company.bring_late(&mut self.stage);
+        let allowed_ms = Options::default().gate_timeout_ms;
+        self.stage.advance(self.stage.now_ms + allowed_ms + LET_THROUGH_MS);
+        let met = self.stage.poison.take().is_some_and(|poison| poison.met);
+        if let Some(pod) = pod.filter(|_| met) {
+            count(&mut self.stage.tally.checks, "L1");
+            if !self.stage.is_let_through(&pod) {
+                let text = format!("Pod {pod} waits at our gate, and the time allowed is over");
+                self.stage.fail("L1", text);
+            }
+        }
+        self.heal();
+        self.judge_end();
+        self.company.dismiss_late(&mut self.stage);
         self.come_to_rest();
     }
 }
