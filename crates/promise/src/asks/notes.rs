@@ -58,7 +58,7 @@ const OWN_KEYS: [&str; 7] = [
     "ballast.dev/share-with-namespaces",
 ];
 
-/// How keys begin that are the load balancer's: others below the same prefix are somebody else's.
+/// How keys of load balancers begin: others below the same prefix are other controllers'.
 const OURS: [&str; 3] = ["azure-", "port_", "load-balancer-health-probe-"];
 
 /// Keys that are `true` in any letter case.
@@ -200,7 +200,7 @@ impl Notes<'_> {
         }
     }
 
-    /// Keys that nobody reads, that are no `true`, or that do not count here.
+    /// Unknown keys, flags that are neither true nor false, and keys that do not count here.
     fn of_keys(&mut self) {
         let service = self.words.service;
         let health = service["spec"]["healthCheckNodePort"].as_u64();

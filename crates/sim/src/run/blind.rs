@@ -10,7 +10,7 @@ use kube_emulator::ObjectRef;
 use model::kubernetes::SERVICE_CONDITION;
 
 /// In how many runs of a thousand.
-const BLINDED: u64 = 350;
+const BLINDED: u64 = 250;
 /// Lists that what every Service has stands in.
 const LISTS: [&str; 2] = ["/loadbalancers", "/publicipaddresses"];
 /// Within so long a list is read again, and its Services are told that it cannot be.

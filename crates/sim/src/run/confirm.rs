@@ -13,7 +13,7 @@ use plan::ask::hold::to_confirm;
 use serde_json::{Value, json};
 
 /// In how many of a thousand seeds with load balancers over nodes.
-const ASKED: u64 = 450;
+const ASKED: u64 = 350;
 /// In how many of these the processes begin anew while the guest waits.
 const RESTARTED: u64 = 300;
 /// Within so long lists are certain to show all that was written before a restart.
@@ -122,7 +122,7 @@ impl Play {
         self.judge_asked(written, &due);
     }
 
-    /// L1: nothing is written for what nobody has confirmed. L4: the condition lists what would go.
+    /// L1: nothing is written for what is not confirmed. L4: the condition lists what would go.
     fn judge_asked(&mut self, written: u64, due: &str) {
         if self.stage.breach.is_some() {
             return;

@@ -14,7 +14,7 @@ use model::ServiceUid;
 use serde_json::{Value, json};
 
 /// In how many runs of a thousand.
-const REPORTED: u64 = 450;
+const REPORTED: u64 = 300;
 /// In how many of these the rule goes; in others its idle timeout changes.
 const REMOVED: u64 = 350;
 /// In how many of these the processes begin anew once the drift is noted.
