@@ -6,11 +6,15 @@ use crate::poison::Poison;
 use crate::scene::objects::service;
 use crate::tally::count;
 use kube_emulator::ObjectRef;
+use plan::ask::annotation::RETRY;
 use serde_json::json;
 
 /// What was mended is tried within so long: far less than the minute between attempts at what is
 /// refused again and again.
 const MENDED_MS: u64 = 15_000;
+
+/// In how many of a thousand runs its owner asks for another attempt, and edits nothing else.
+const RETRIED: u64 = 300;
 
 /// For so long a guest stays refused, and how often it is tried in that time: once a minute, and as
 /// often again for the search of whose fault it is.
@@ -100,8 +104,8 @@ impl Play {
         }
     }
 
-    /// S7: whoever mends a Service that was refused does not wait for the next attempt at what it
-    /// was.
+    /// S7: whoever mends a Service that was refused, or asks for another attempt because the cause
+    /// in Azure is gone (`ballast retry`), does not wait for the next attempt at what it was.
     fn mend_guest(&mut self, (namespace, slot): (&str, u64)) {
         if self.stage.breach.is_some() || !self.stage.is_refused() {
             return;
@@ -113,7 +117,11 @@ impl Play {
         let ports = json!([{"name": "http", "port": 7_000, "targetPort": 8080,
             "protocol": "TCP", "nodePort": 30_080 + slot}]);
         let place = (namespace.to_owned(), name);
-        self.company.apply(&mut self.stage, &place, &json!({"spec": {"ports": ports}}));
+        let patch = match self.late.fork("retries").permille(RETRIED) {
+            true => json!({"metadata": {"annotations": {RETRY: "now"}}}),
+            false => json!({"spec": {"ports": ports}}),
+        };
+        self.company.apply(&mut self.stage, &place, &patch);
         self.stage.ledger.inputs += 1;
         self.stage.follow();
         self.stage.advance(self.stage.now_ms + MENDED_MS);
