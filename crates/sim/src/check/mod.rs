@@ -16,6 +16,7 @@ pub mod form;
 pub(crate) mod gates;
 pub mod grounds;
 pub mod hands;
+pub(crate) mod history;
 mod joining;
 mod latency;
 mod looks;

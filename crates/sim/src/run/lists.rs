@@ -2,6 +2,7 @@
 //! before writes that have ended since.
 
 use super::Play;
+use crate::check::history::Edits;
 use crate::scene::Layout;
 use crate::scene::objects::pod;
 use crate::tally::count;
@@ -20,9 +21,13 @@ const EVERY_MS: u64 = 40_000;
 const EDITS: u64 = 10;
 /// The Service that comes and is edited.
 const GUEST: (&str, u64) = ("default", 57);
+/// What its owner edits, and what follows from it.
+const KEY: &str = "azure-load-balancer-tcp-idle-timeout";
+const FIELD: &str = "idleTimeoutInMinutes";
 
 impl Play {
-    /// L4 and L5: each edit is written once, and no drift is counted. S5 judges each write.
+    /// L4 and L5: each edit is written once, the history names the edit, and no drift is counted. S5
+    /// judges each write.
     pub(super) fn be_overtaken(&mut self) {
         let on = self.late.fork("lists that take long").permille(OVERTAKEN);
         if self.stage.breach.is_some() || !on {
@@ -34,6 +39,7 @@ impl Play {
         self.judge_end();
         let noticed = self.stage.drift_noticed();
         let before = self.stage.ledger.attempts;
+        let history = self.stage.history_end();
         self.stage.list_ms = LIST_MS;
         for edit in 1..=EDITS {
             self.edit_guest(edit);
@@ -48,6 +54,9 @@ impl Play {
                 let text = format!("{written} writes for {EDITS} edits while lists took long");
                 self.stage.fail("L5", text);
             }
+            let service = format!("{}/web-{}", GUEST.0, GUEST.1);
+            let edits = Edits { service: &service, key: KEY, field: FIELD };
+            self.stage.check_history(history, &edits);
         }
         self.stage.check_peace(noticed);
         self.heal();
@@ -76,7 +85,7 @@ impl Play {
         }
         let turn = if containers { edit / 2 } else { edit };
         let minutes = if turn.is_multiple_of(2) { "10" } else { "20" };
-        let key = full("azure-load-balancer-tcp-idle-timeout");
+        let key = full(KEY);
         let annotations = Map::from_iter([(key, json!(minutes))]);
         let patch = json!({"metadata": {"annotations": Value::Object(annotations)}});
         let place = (GUEST.0.to_owned(), format!("web-{}", GUEST.1));
