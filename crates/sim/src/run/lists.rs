@@ -26,8 +26,8 @@ const KEY: &str = "azure-load-balancer-tcp-idle-timeout";
 const FIELD: &str = "idleTimeoutInMinutes";
 
 impl Play {
-    /// L4 and L5: each edit is written once, the history names the edit, and no drift is counted. S5
-    /// judges each write.
+    /// L4 and L5: each edit is written once, the history names the edit, and no drift is counted.
+    /// S5 judges each write.
     pub(super) fn be_overtaken(&mut self) {
         let on = self.late.fork("lists that take long").permille(OVERTAKEN);
         if self.stage.breach.is_some() || !on {
