@@ -244,7 +244,8 @@ impl Notes<'_> {
         self.note(!per_set && mode, "ModeIgnored", MODE);
         let named = self.words.in_any_case(CONFIGURATIONS);
         let Layout::Several(elements) = &self.words.site.layout else {
-            self.note(named.is_some(), "ConfigurationsIgnored", CONFIGURATIONS);
+            let says = named.is_some_and(|list| !list.is_empty());
+            self.note(says, "ConfigurationsIgnored", CONFIGURATIONS);
             return;
         };
         let mut names = named.into_iter().flat_map(|list| list.split(',')).map(str::trim);
@@ -383,7 +384,8 @@ impl Notes<'_> {
                 same_port && tcp && !text(&entry["appProtocol"]).is_empty()
             });
             let probe_of_node = port.node_port == 0 && !port.own_probe_port;
-            let (said, counts) = match self.words.text(&key) {
+            // An empty value is there, too, and no protocol.
+            let (said, counts) = match self.words.whole(&key) {
                 Some(said) => (Some(said), &*key),
                 None => (self.words.text(PROTOCOL).filter(|_| !app), PROTOCOL),
             };
