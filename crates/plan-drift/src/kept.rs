@@ -6,7 +6,8 @@
 //! written.
 //!
 //! # Format
-//! JSON: by resource, by kind and name of the part, a mark of how the part is to be.
+//! JSON: by resource, whose id is in lower case, by kind and name of the part, a mark of how the
+//! part is to be.
 
 use super::{Confirmed, Parts, overlay, parts};
 use model::ResourceId;
@@ -54,7 +55,7 @@ impl Kept {
         // Drift is sorted by resource.
         let mut wanted: Option<(&ResourceId, Parts)> = None;
         for Drift { target, part, .. } in drifts {
-            let (id, name) = (target.as_str(), text(part));
+            let (id, name) = (target.folded(), text(part));
             let mark = match change_of(changes, target).map(|change| &change.action) {
                 Some(Action::Put { after, .. }) => {
                     if wanted.as_ref().is_none_or(|(of, _)| *of != target) {
@@ -64,14 +65,14 @@ impl Kept {
                 }
                 // Rows of the Service Gateway are not noted.
                 Some(_) => None,
-                None => self.0.get(id).and_then(|known| known.get(&name)).cloned(),
+                None => self.0.get(&id).and_then(|known| known.get(&name)).cloned(),
             };
             let Some(mark) = mark else { continue };
             bytes += id.len() + name.len() + mark.len() + MARKS;
             if bytes > DRIFT_BYTES {
                 break;
             }
-            kept.0.entry(id.to_owned()).or_default().insert(name, mark);
+            kept.0.entry(id).or_default().insert(name, mark);
         }
         kept
     }
@@ -85,7 +86,7 @@ pub fn recall(confirmed: &mut Confirmed, kept: &Kept, changes: &[Arc<Change>]) {
     }
     for change in changes {
         let Action::Put { before, after } = &change.action else { continue };
-        let Some(noted) = kept.0.get(change.target.as_str()) else { continue };
+        let Some(noted) = kept.0.get(&change.target.folded()) else { continue };
         let known = confirmed.resources.contains_key(&change.target);
         // The plan may have been made before all was read: what is noted of it is looked for again.
         if known && !confirmed.recalled.contains(&change.target) {
@@ -160,7 +161,7 @@ mod tests {
         };
         let drifts: Vec<Drift> = (0..3_000).map(drift).collect();
         let marks = BTreeMap::from([(text(&part), "00".to_owned())]);
-        let noted = |n: u32| (of(n).as_str().to_owned(), marks.clone());
+        let noted = |n: u32| (of(n).folded(), marks.clone());
         let known = Kept((0..3_000).map(noted).collect());
         assert!(known.encode().len() > DRIFT_BYTES);
         let kept = known.noted(&drifts, &[]).encode().len();

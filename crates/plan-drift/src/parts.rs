@@ -1,8 +1,8 @@
 //! A resource as parts that can be compared, and one with parts of another.
 
 use model::azure::{
-    Frontend, LoadBalancer, MemberConfiguration, NatGateway, Pool, PoolAddress, PoolMember,
-    PrivateLinkAddress, PrivateLinkService, Probe, PublicIp, Rest, Rule, SecurityGroup,
+    Distribution, Frontend, LoadBalancer, MemberConfiguration, NatGateway, Pool, PoolAddress,
+    PoolMember, PrivateLinkAddress, PrivateLinkService, Probe, PublicIp, Rest, Rule, SecurityGroup,
     SecurityRule, Subnet, Tags,
 };
 use model::drift::Part;
@@ -13,7 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Parts by kind and name. What Azure assigns, and what passes through us unread, is not in them.
+/// Values that Azure takes for the same are equal: ids in any letter case, and a field of a rule
+/// that is absent and one that has Azure's default.
 pub type Parts = BTreeMap<Part, Value>;
+
+/// How every id begins, in any letter case.
+const ID: &str = "/subscriptions/";
+/// Azure's idle timeout of a rule that names none, in minutes.
+const IDLE_MIN: u16 = 4;
 
 fn put(parts: &mut Parts, kind: &'static str, name: impl Into<Arc<str>>, value: Value) {
     parts.insert(Part { kind, name: name.into() }, value);
@@ -21,7 +28,20 @@ fn put(parts: &mut Parts, kind: &'static str, name: impl Into<Arc<str>>, value: 
 
 /// A value of the model as JSON; such values are plain, so this cannot fail.
 fn plain(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).unwrap_or(Value::Null)
+    folded(serde_json::to_value(value).unwrap_or(Value::Null))
+}
+
+/// A value with its ids in lower case: Azure answers in other letters than it was asked in.
+fn folded(value: Value) -> Value {
+    let is_id = |text: &str| text.get(..ID.len()).is_some_and(|head| head.eq_ignore_ascii_case(ID));
+    match value {
+        Value::String(text) if is_id(&text) => Value::String(text.to_lowercase()),
+        Value::Array(all) => all.into_iter().map(folded).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(key, value)| (key, folded(value))).collect()
+        }
+        other => other,
+    }
 }
 
 /// The JSON of a part of a resource, without its name and unknown fields.
@@ -67,7 +87,7 @@ pub fn parts(resource: &Resource) -> Parts {
         Resource::PoolMember(r) => {
             for configuration in &r.configurations {
                 for pool in &configuration.pools {
-                    let name = format!("{}/{}", configuration.name, pool.as_str());
+                    let name = format!("{}/{}", configuration.name, pool.folded());
                     put(p, "pool membership", name, Value::Bool(true));
                 }
             }
@@ -80,22 +100,36 @@ fn balancer(p: &mut Parts, r: &LoadBalancer) {
     put_tags(p, r.tags.as_ref());
     put(p, "field", "scope", plain(&r.scope));
     for Frontend { name, zones, address, rest: _ } in &r.frontends {
-        put(p, "frontend", Arc::clone(name), json!({"zones": zones, "address": address}));
+        let value = json!({"zones": zones, "address": address});
+        put(p, "frontend", Arc::clone(name), folded(value));
     }
     for Pool { name, network, addresses, nics: _, rest: _ } in &r.pools {
-        put(p, "pool", Arc::clone(name), json!({"network": network}));
+        put(p, "pool", Arc::clone(name), folded(json!({"network": network})));
         for PoolAddress { address, name: node, admin, network } in addresses {
             let value = json!({"name": node, "admin": admin, "network": network});
-            put(p, "pool address", format!("{name}/{address}"), value);
+            put(p, "pool address", format!("{name}/{address}"), folded(value));
         }
     }
     for rule in &r.rules {
-        let own = Rule { rest: Rest::default(), ..rule.clone() };
-        put(p, "rule", Arc::clone(&rule.name), fields(&own));
+        put(p, "rule", Arc::clone(&rule.name), fields(&filled_in(rule)));
     }
     for probe in &r.probes {
         let own = Probe { rest: Rest::default(), ..probe.clone() };
         put(p, "probe", Arc::clone(&probe.name), fields(&own));
+    }
+}
+
+/// A rule as Azure shows it, which fills in what was not asked for.
+fn filled_in(rule: &Rule) -> Rule {
+    let or_off = |flag: Option<bool>| flag.or(Some(false));
+    Rule {
+        floating_ip: or_off(rule.floating_ip),
+        idle_timeout_min: rule.idle_timeout_min.or(Some(IDLE_MIN)),
+        distribution: rule.distribution.or(Some(Distribution::Default)),
+        disable_outbound_snat: or_off(rule.disable_outbound_snat),
+        tcp_reset: or_off(rule.tcp_reset),
+        rest: Rest::default(),
+        ..rule.clone()
     }
 }
 
@@ -116,7 +150,7 @@ fn link(p: &mut Parts, r: &PrivateLinkService) {
     put(p, "field", "auto-approval", plain(&r.auto_approval));
     for PrivateLinkAddress { name, subnet, address, rank, rest: _ } in &r.addresses {
         let value = json!({"subnet": subnet, "address": address, "rank": rank});
-        put(p, "address", Arc::clone(name), value);
+        put(p, "address", Arc::clone(name), folded(value));
     }
 }
 
@@ -216,7 +250,7 @@ fn overlay_link(
 fn lay_memberships(configuration: &mut MemberConfiguration, other: &PoolMember, held: Held<'_>) {
     let name = configuration.name.clone();
     let is_held = |pool: &model::ResourceId| {
-        is_held(held, "pool membership", &format!("{name}/{}", pool.as_str()))
+        is_held(held, "pool membership", &format!("{name}/{}", pool.folded()))
     };
     configuration.pools.retain(|pool| !is_held(pool));
     let theirs = other.configurations.iter().filter(|c| c.name == name);
@@ -273,7 +307,31 @@ fn lay<T: Clone>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::azure::{Access, Distribution, ProbeProtocol, RuleProtocol};
+    use model::ResourceId;
+    use model::azure::{Access, ProbeProtocol, RuleProtocol};
+
+    #[test]
+    fn what_azure_takes_for_the_same_is_equal() {
+        let of = |balancer: LoadBalancer| parts(&Resource::LoadBalancer(Arc::new(balancer)));
+        let was = of(fixture::balancer());
+        let mut same = fixture::balancer();
+        for rule in &mut same.rules {
+            for id in [&mut rule.frontend, &mut rule.pool, &mut rule.probe] {
+                *id = id.take().map(|id| ResourceId::new(id.as_str().to_uppercase()));
+            }
+            (rule.disable_outbound_snat, rule.idle_timeout_min) = (None, None);
+            rule.distribution = None;
+        }
+        assert_eq!(of(same), was);
+        let mut other = fixture::balancer();
+        other.rules[0].tcp_reset = None;
+        assert_ne!(of(other), was);
+        let mut tagged = fixture::balancer();
+        tagged.tags = Some(Tags::from([("id".into(), "/subscriptions/S".into())]));
+        let mut small = tagged.clone();
+        small.tags = Some(Tags::from([("id".into(), "/subscriptions/s".into())]));
+        assert_ne!(of(tagged), of(small), "a tag's value is no id to Azure");
+    }
 
     /// The ledger has hashes of these texts. With another order of fields, an upgrade would take
     /// drift that is left alone (`driftPolicy: report`) for a new edit, and write it.

@@ -3,7 +3,7 @@
 
 use crate::support::container::*;
 use crate::support::*;
-use azure_emulator::FaultKind;
+use azure_emulator::{FaultKind, Switch};
 use control::{DriftOutcome, NoticeKind};
 use serde_json::{Value, json};
 use sim::Laboratory;
@@ -13,7 +13,10 @@ use sim::Laboratory;
 const LISTS: usize = 4;
 
 fn two(policy: &str) -> Laboratory {
-    let mut lab = laboratory(&json!({"driftPolicy": policy}));
+    with_two(laboratory(&json!({"driftPolicy": policy})))
+}
+
+fn with_two(mut lab: Laboratory) -> Laboratory {
     create(&mut lab, service(0));
     create(&mut lab, service(1));
     assert!(lab.settle(DAY_MS));
@@ -255,6 +258,27 @@ fn a_probe_edited_by_hand_is_one_field() {
         assert!(said(&lab)[0].contains(&format!("probe {probe}: interval_s was 5, is 17")));
         assert_eq!(lab.controller().drift_noticed(), 1);
     }
+}
+
+/// Azure answers with ids in other letters than they were written in, and the rule would be planned
+/// with those of the write.
+#[test]
+fn with_report_a_rule_is_left_whatever_the_letters_of_its_ids() {
+    let mut lab = laboratory(&json!({"driftPolicy": "report"}));
+    lab.azure.options_mut().shout_ids = Switch::On;
+    let mut lab = with_two(lab);
+    edit(&mut lab, "loadBalancers/kubernetes", |body| {
+        body["properties"]["loadBalancingRules"][0]["properties"]["idleTimeoutInMinutes"] =
+            json!(9);
+    });
+    lab.pass(2 * INTERVAL_MS);
+    assert_eq!(lab.calls().0, 0, "nothing is written: {:#?}", lab.notices);
+    assert_eq!((lab.controller().drift_fields(), said(&lab).len()), (1, 1));
+    lab.restart();
+    lab.pass(2 * INTERVAL_MS);
+    assert_eq!(lab.calls().0, 0, "nothing is written: {:#?}", lab.notices);
+    let rule = balancer(&lab)["properties"]["loadBalancingRules"][0]["properties"].clone();
+    assert_eq!(rule["idleTimeoutInMinutes"], 9);
 }
 
 #[test]
