@@ -1,5 +1,6 @@
 //! What differs between two JSON bodies, field by field.
 
+use model::id::fold_ids;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ pub struct Field {
 }
 
 /// The differences: fields of the old value in its order, then those that are new. Lists of named
-/// elements are compared by name. Absent, null and empty are the same.
+/// elements are compared by name. Absent, null and empty are the same, and ids in any letter case.
 #[must_use]
 pub fn diff(old: &Value, new: &Value) -> Vec<Field> {
     let mut fields = Vec::new();
@@ -37,12 +38,18 @@ pub fn is_empty(value: &Value) -> bool {
     }
 }
 
+/// Objects, and lists of named elements, are compared member by member.
+fn is_same(old: &Value, new: &Value) -> bool {
+    let text = |value: &Value| matches!(value, Value::String(_) | Value::Array(_));
+    old == new || text(old) && text(new) && fold_ids(old.clone()) == fold_ids(new.clone())
+}
+
 fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, fields: &mut Vec<Field>) {
     let old = old.filter(|v| !is_empty(v));
     let new = new.filter(|v| !is_empty(v));
     match (old, new) {
         (None, None) => {}
-        (Some(old), Some(new)) if old == new => {}
+        (Some(old), Some(new)) if is_same(old, new) => {}
         (Some(Value::Object(old)), Some(Value::Object(new))) => objects(path, old, new, fields),
         (Some(Value::Array(old)), Some(Value::Array(new))) if named(old) && named(new) => {
             lists(path, old, new, fields);
@@ -126,6 +133,14 @@ mod tests {
         assert!(shown[1].starts_with("properties.rules[a].port"));
         assert!(shown[2].starts_with("properties.rules[b] Some"));
         assert!(shown[3].starts_with("properties.rules[c] None"));
+    }
+
+    #[test]
+    fn ids_do_not_differ_by_their_letters() {
+        let old = json!({"id": "/SUBSCRIPTIONS/S", "of": [{"id": "/subscriptions/S"}], "a": "X"});
+        let new = json!({"id": "/subscriptions/s", "of": [{"id": "/subscriptions/s"}], "a": "x"});
+        let fields: Vec<String> = diff(&old, &new).into_iter().map(|field| field.path).collect();
+        assert_eq!(fields, ["a"], "a value that is no id differs by its letters");
     }
 
     #[test]

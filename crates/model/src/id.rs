@@ -1,11 +1,15 @@
 //! Identities. Azure compares names and ids ignoring letter case, Kubernetes does not.
 
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+
+/// How every id begins, in any letter case.
+const IDS_BEGIN: &str = "/subscriptions/";
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident($held:ty)) => {
@@ -208,6 +212,23 @@ pub struct ResourceId {
     text: Arc<str>,
 }
 
+/// A JSON value with its ids in lower case: Azure takes ids for the same in any letter case, and
+/// answers in other letters than it was asked in. Every id begins with `/subscriptions/`.
+#[must_use]
+pub fn fold_ids(value: Value) -> Value {
+    let is_id = |text: &str| {
+        text.get(..IDS_BEGIN.len()).is_some_and(|head| head.eq_ignore_ascii_case(IDS_BEGIN))
+    };
+    match value {
+        Value::String(text) if is_id(&text) => Value::String(text.to_lowercase()),
+        Value::Array(all) => all.into_iter().map(fold_ids).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(key, value)| (key, fold_ids(value))).collect()
+        }
+        other => other,
+    }
+}
+
 impl ResourceId {
     /// The text is not checked: what Azure sent is carried as it came.
     #[must_use]
@@ -220,7 +241,7 @@ impl ResourceId {
     #[must_use]
     pub fn of(subscription: &str, group: &Group, kind: &str, name: &str) -> Self {
         let parts = [
-            "/subscriptions/",
+            IDS_BEGIN,
             subscription,
             "/resourceGroups/",
             group.as_str(),

@@ -6,6 +6,7 @@ use model::azure::{
     SecurityRule, Subnet, Tags,
 };
 use model::drift::Part;
+use model::id::fold_ids;
 use model::plan::Resource;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -17,8 +18,6 @@ use std::sync::Arc;
 /// that is absent and one that has Azure's default.
 pub type Parts = BTreeMap<Part, Value>;
 
-/// How every id begins, in any letter case.
-const ID: &str = "/subscriptions/";
 /// Azure's idle timeout of a rule that names none, in minutes.
 const IDLE_MIN: u16 = 4;
 
@@ -28,20 +27,7 @@ fn put(parts: &mut Parts, kind: &'static str, name: impl Into<Arc<str>>, value: 
 
 /// A value of the model as JSON; such values are plain, so this cannot fail.
 fn plain(value: &impl Serialize) -> Value {
-    folded(serde_json::to_value(value).unwrap_or(Value::Null))
-}
-
-/// A value with its ids in lower case: Azure answers in other letters than it was asked in.
-fn folded(value: Value) -> Value {
-    let is_id = |text: &str| text.get(..ID.len()).is_some_and(|head| head.eq_ignore_ascii_case(ID));
-    match value {
-        Value::String(text) if is_id(&text) => Value::String(text.to_lowercase()),
-        Value::Array(all) => all.into_iter().map(folded).collect(),
-        Value::Object(fields) => {
-            fields.into_iter().map(|(key, value)| (key, folded(value))).collect()
-        }
-        other => other,
-    }
+    fold_ids(serde_json::to_value(value).unwrap_or(Value::Null))
 }
 
 /// The JSON of a part of a resource, without its name and unknown fields.
@@ -101,13 +87,13 @@ fn balancer(p: &mut Parts, r: &LoadBalancer) {
     put(p, "field", "scope", plain(&r.scope));
     for Frontend { name, zones, address, rest: _ } in &r.frontends {
         let value = json!({"zones": zones, "address": address});
-        put(p, "frontend", Arc::clone(name), folded(value));
+        put(p, "frontend", Arc::clone(name), fold_ids(value));
     }
     for Pool { name, network, addresses, nics: _, rest: _ } in &r.pools {
-        put(p, "pool", Arc::clone(name), folded(json!({"network": network})));
+        put(p, "pool", Arc::clone(name), fold_ids(json!({"network": network})));
         for PoolAddress { address, name: node, admin, network } in addresses {
             let value = json!({"name": node, "admin": admin, "network": network});
-            put(p, "pool address", format!("{name}/{address}"), folded(value));
+            put(p, "pool address", format!("{name}/{address}"), fold_ids(value));
         }
     }
     for rule in &r.rules {
@@ -150,7 +136,7 @@ fn link(p: &mut Parts, r: &PrivateLinkService) {
     put(p, "field", "auto-approval", plain(&r.auto_approval));
     for PrivateLinkAddress { name, subnet, address, rank, rest: _ } in &r.addresses {
         let value = json!({"subnet": subnet, "address": address, "rank": rank});
-        put(p, "address", Arc::clone(name), folded(value));
+        put(p, "address", Arc::clone(name), fold_ids(value));
     }
 }
 

@@ -81,11 +81,13 @@ pub(crate) fn exposure_of(balancer: &ResourceId) -> Exposure {
     }
 }
 
-/// The load balancer of the other exposure that the same NICs are behind.
+/// The load balancer of the other exposure that the same NICs are behind, whatever the letters in
+/// which Azure answers.
 pub(crate) fn counterpart(balancer: &ResourceId) -> ResourceId {
     let text = balancer.as_str();
-    match text.strip_suffix(INTERNAL) {
-        Some(base) => ResourceId::new(base),
+    let cut = text.split_at_checked(text.len().saturating_sub(INTERNAL.len()));
+    match cut.filter(|(_, suffix)| is_one(suffix, INTERNAL)) {
+        Some((base, _)) => ResourceId::new(base),
         None => ResourceId::new(format!("{text}{INTERNAL}")),
     }
 }
@@ -392,6 +394,16 @@ pub fn is_of(part: &str, base: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Otherwise the rules of the other one are not counted where Azure answers in capitals.
+    #[test]
+    fn the_counterpart_is_found_in_any_letter_case() {
+        for (one, other) in
+            [("/LB", "/LB-internal"), ("/LB-INTERNAL", "/LB"), ("/ü", "/ü-internal")]
+        {
+            assert_eq!(counterpart(&ResourceId::new(one)), ResourceId::new(other));
+        }
+    }
 
     #[test]
     fn a_pool_of_the_cluster_is_told_by_its_name_in_any_letter_case() {

@@ -25,6 +25,7 @@ const SECOND: (u64, u64) = (7_045, 32_640);
 const PINNED: &str = "10.224.9.240";
 
 const INTERNAL: &str = "azure-load-balancer-internal";
+const PIN: &str = "azure-load-balancer-ipv4";
 
 /// What the guest's owner asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,11 +102,12 @@ impl Play {
             }
             Edit::Side => {
                 let value = if internal { Value::Null } else { json!("true") };
-                let side = full(INTERNAL);
-                (json!({"metadata": {"annotations": {side: value}}}), told)
+                let (side, pin) = (full(INTERNAL), full(PIN));
+                // A private address cannot be that of a public load balancer.
+                (json!({"metadata": {"annotations": {side: value, pin: null}}}), told)
             }
             Edit::Address => {
-                let pin = full("azure-load-balancer-ipv4");
+                let pin = full(PIN);
                 (json!({"metadata": {"annotations": {pin: PINNED}}}), told)
             }
         };

@@ -86,7 +86,6 @@ impl Play {
             }
         }
         self.heal();
-        self.judge_end();
         self.company.dismiss_late(&mut self.stage);
         self.come_to_rest();
     }
