@@ -8,6 +8,7 @@ mod keys;
 mod lists;
 mod locks;
 mod pauses;
+mod phases;
 mod report;
 mod room;
 mod spelling;
@@ -252,35 +253,6 @@ impl Play {
             late,
             stripped: BTreeSet::new(),
         }
-    }
-
-    /// Everything, to the last deletion. The end's form where nothing broke.
-    fn whole(&mut self) -> Option<Form> {
-        let form = self.storm_and_heal()?;
-        self.be_turned();
-        self.vary();
-        self.be_paused();
-        self.be_shared();
-        self.be_filled();
-        self.be_worked_on();
-        self.be_asked();
-        self.be_crammed();
-        self.be_reported();
-        self.be_blinded();
-        self.be_respelled();
-        self.be_overtaken();
-        self.be_rewritten();
-        if self.stage.scene.with.contains(&Fault::Hostile) {
-            self.be_attacked();
-        }
-        self.stay_quiet();
-        self.receive();
-        self.be_locked();
-        self.be_kept();
-        self.be_crowded();
-        self.leave();
-        self.stage.check_books();
-        self.stage.breach.is_none().then_some(form)
     }
 
     /// The moves, then time to come right.
