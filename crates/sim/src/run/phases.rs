@@ -13,6 +13,7 @@ impl Play {
         self.be_paused();
         self.be_shared();
         self.be_filled();
+        self.be_closed();
         self.be_worked_on();
         self.be_asked();
         self.be_crammed();

@@ -241,7 +241,7 @@ impl Play {
     }
 
     /// L1 for Services or nodes that came together.
-    fn judge_newcomers(&mut self, earlier: &[Arc<Value>]) {
+    pub(super) fn judge_newcomers(&mut self, earlier: &[Arc<Value>]) {
         count(&mut self.stage.tally.checks, "L1");
         if let Some(broken) = self.stage.unkept_to_newcomers(earlier).first() {
             self.stage.fail("L1", broken.to_string());
