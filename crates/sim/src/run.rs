@@ -4,6 +4,7 @@ mod blind;
 mod confirm;
 mod crowd;
 mod guests;
+mod handover;
 mod keys;
 mod lists;
 mod locks;
