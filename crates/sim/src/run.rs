@@ -10,6 +10,7 @@ mod lists;
 mod locks;
 mod pauses;
 mod phases;
+mod remaining;
 mod report;
 mod room;
 mod spelling;

@@ -16,6 +16,7 @@ impl Play {
         self.be_filled();
         self.be_closed();
         self.be_worked_on();
+        self.be_remained_on();
         self.be_asked();
         self.be_crammed();
         self.be_reported();
