@@ -6,6 +6,7 @@ mod crowd;
 mod guests;
 mod handover;
 mod keys;
+mod lagging;
 mod lists;
 mod locks;
 mod pauses;

@@ -121,6 +121,8 @@ pub(crate) struct SliceTruth {
     pub ports: Value,
     /// Whether it has any, ready or not.
     pub filled: bool,
+    /// When it was last written.
+    pub written_at: u64,
 }
 
 impl Truth {
@@ -181,7 +183,7 @@ impl Truth {
         if before.ports != ports || others {
             self.numbered.insert(owner.clone(), revision);
         }
-        self.slices.insert(key, SliceTruth { owner, ready, ports, filled });
+        self.slices.insert(key, SliceTruth { owner, ready, ports, filled, written_at: revision });
     }
 
     /// The UID of the Service that a slice is of: its owner's, else that of its label. Where both

@@ -14,6 +14,9 @@
 //!   address that no Pod can have.
 //! - Where slices of two namespaces list one address, Services of one of them have it. Addresses of
 //!   nodes are shared by all, at their node.
+//! - Where slices of a namespace list one address on two nodes, the slice that was written last is
+//!   right: Kubernetes gives the address of a Pod that has gone to another, and a slice that says
+//!   where it was lags behind. Versions of one kind of object grow with each write (KEP-5504).
 //! - A Pod with an egress label that is pending or running is listed for its egress gateway, at the
 //!   node that has its host's address of the same family, or below that address where none has. An
 //!   address is at one place, and a slice that lists it says the node.
@@ -28,15 +31,48 @@ use std::net::IpAddr;
 /// What is asked for one address, on account of one namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Claim {
-    /// The nodes at which it may be listed: several where slices disagree, because one lags behind.
+    /// The nodes at which it may be listed.
     locations: BTreeSet<IpAddr>,
     services: BTreeSet<String>,
+}
+
+/// What slices of one namespace list of one address.
+#[derive(Clone, Debug, Default)]
+struct Listing {
+    /// The Services whose best endpoints have it at each node.
+    at: BTreeMap<IpAddr, BTreeSet<String>>,
+    /// The version of the slice that was written last, and the nodes that this one says.
+    last: (u64, BTreeSet<IpAddr>),
+}
+
+impl Listing {
+    fn take(&mut self, uid: String, at: IpAddr, version: u64) {
+        self.at.entry(at).or_default().insert(uid);
+        if version > self.last.0 {
+            self.last = (version, BTreeSet::new());
+        }
+        if version == self.last.0 {
+            self.last.1.insert(at);
+        }
+    }
+
+    /// What the address may be listed as.
+    fn claims(&self) -> Vec<Claim> {
+        let claim = |at: &IpAddr| Claim {
+            locations: BTreeSet::from([*at]),
+            services: self.at.get(at).cloned().unwrap_or_default(),
+        };
+        match self.last.1.is_empty() {
+            true => vec![Claim::default()],
+            false => self.last.1.iter().map(claim).collect(),
+        }
+    }
 }
 
 /// What is asked for each address: by namespace, and of egress gateways.
 #[derive(Debug, Default)]
 struct Asked {
-    claims: BTreeMap<IpAddr, BTreeMap<String, Claim>>,
+    claims: BTreeMap<IpAddr, BTreeMap<String, Listing>>,
     egress: BTreeMap<IpAddr, Claim>,
     /// Namespaces whose Pods are watched and have the address.
     vouched: BTreeMap<IpAddr, BTreeSet<String>>,
@@ -111,8 +147,10 @@ pub(super) fn judge(case: &Case<'_>, registered: &Registered, wrong: &mut Vec<St
         }
     }
     for slice in &case.scene.slices {
+        let meta = &slice["metadata"];
+        let version: u64 = text(&meta["resourceVersion"]).parse().unwrap_or(0);
         for (uid, listed) in listed(case, &hosts, registered, slice) {
-            asked.take(uid, text(&slice["metadata"]["namespace"]), listed);
+            asked.take(uid, (text(&meta["namespace"]), version), listed);
         }
     }
     for pod in &case.scene.pods {
@@ -183,7 +221,8 @@ impl Asked {
         if let Some(own) = hosts.own(address) {
             // Every Pod with `hostNetwork` has the address of its node: all namespaces share it.
             let mut all = egress;
-            all.services.extend(claims.values().flat_map(|claim| claim.services.clone()));
+            let listings = claims.values().flat_map(|listing| listing.at.values());
+            all.services.extend(listings.flatten().cloned());
             all.locations = BTreeSet::from([own]);
             return vec![all];
         }
@@ -191,25 +230,24 @@ impl Asked {
         let holders = claims.iter().filter(|(namespace, _)| {
             vouched.is_none_or(|pods| pods.is_empty() || pods.contains(*namespace))
         });
-        let joined = |claim: &Claim| {
-            let mut all = claim.clone();
+        let joined = |mut all: Claim| {
             all.locations.extend(&egress.locations);
             all.services.extend(egress.services.iter().cloned());
             all
         };
-        let mut possible: Vec<Claim> = holders.map(|(_, claim)| joined(claim)).collect();
+        let claims = holders.flat_map(|(_, listing)| listing.claims());
+        let mut possible: Vec<Claim> = claims.map(joined).collect();
         if possible.is_empty() {
             possible.push(egress.clone());
         }
         possible
     }
 
-    fn take(&mut self, uid: String, namespace: &str, listed: Listed) {
+    fn take(&mut self, uid: String, (namespace, version): (&str, u64), listed: Listed) {
         let claims = self.claims.entry(listed.address).or_default();
-        let claim = claims.entry(namespace.to_owned()).or_default();
+        let listing = claims.entry(namespace.to_owned()).or_default();
         if listed.rank.is_some() && listed.rank.as_ref() == self.best.get(&uid) {
-            claim.locations.insert(listed.at);
-            claim.services.insert(uid);
+            listing.take(uid, listed.at, version);
         }
     }
 

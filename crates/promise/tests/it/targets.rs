@@ -106,6 +106,31 @@ fn a_service_may_wait_for_its_pods_only_where_no_port_has_a_number() {
 }
 
 #[test]
+fn an_address_is_where_the_slice_that_was_written_last_says() {
+    let node = |name: &str, address: &str| {
+        Arc::new(json!({"metadata": {"name": name},
+            "status": {"addresses": [{"type": "InternalIP", "address": address}]}}))
+    };
+    let said = |versions: [&str; 2], location: &str| {
+        let listed = ["n", "m"].iter().zip(versions).map(|(node, version)| {
+            let mut slice = Value::clone(&slice("w", 8080, true));
+            slice["metadata"]["resourceVersion"] = json!(version);
+            slice["endpoints"][0]["nodeName"] = json!(node);
+            Arc::new(slice)
+        });
+        let mut scene = scene(&listed.collect::<Vec<_>>(), Vec::new());
+        scene.nodes = vec![node("n", "10.224.0.4"), node("m", "10.224.0.5")];
+        scene.gateway = Some(json!({"locations": {location: {"10.244.0.1": [UID]}}}));
+        judge(&scene).iter().any(|broken| broken.text.contains("lists 10.244.0.1 as"))
+    };
+    for (versions, right, wrong) in
+        [(["9", "10"], "10.224.0.5", "10.224.0.4"), (["10", "9"], "10.224.0.4", "10.224.0.5")]
+    {
+        assert!(!said(versions, right) && said(versions, wrong), "{versions:?}");
+    }
+}
+
+#[test]
 fn a_container_load_balancer_is_in_the_region_of_the_cloud_config_and_in_no_edge_zone() {
     let said = |mut balancer: Value, stood: bool| {
         balancer["id"] = json!(format!("{ROOT}/loadBalancers/{UID}"));

@@ -7,6 +7,7 @@ use crate::scene;
 use crate::scene::objects::is_theirs;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
+use crate::truth::SliceTruth;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -193,7 +194,7 @@ impl Stage {
             let sure = service.wants && !is_doubtful(&service.name);
             for (address, (node, _)) in slice.ready.iter().filter(|_| sure) {
                 let Some(host) = known(node) else { continue };
-                if self.truth.going.contains(&host) {
+                if self.truth.going.contains(&host) || self.lags(slice, address) {
                     continue;
                 }
                 if !listed.contains(&(host, address.clone(), slice.owner.to_lowercase())) {
@@ -202,6 +203,17 @@ impl Stage {
             }
         }
         lacking
+    }
+
+    /// Whether another slice of a Service, written later, lists an address of a slice on another
+    /// node: the address is another Pod's by now.
+    fn lags(&self, slice: &SliceTruth, address: &str) -> bool {
+        let node = |slice: &SliceTruth| slice.ready.get(address).map(|(node, _)| node.clone());
+        let mut all = self.truth.slices.values();
+        all.any(|other| {
+            let later = other.owner == slice.owner && other.written_at > slice.written_at;
+            later && node(other).is_some_and(|there| Some(there) != node(slice))
+        })
     }
 
     /// Whether a ready Pod of a Service was at this address on this node, as far as the sender

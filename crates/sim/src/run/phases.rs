@@ -22,6 +22,7 @@ impl Play {
         self.be_reported();
         self.be_blinded();
         self.be_respelled();
+        self.be_taken_over();
         self.be_overtaken();
         self.be_rewritten();
         if self.stage.scene.with.contains(&Fault::Hostile) {
