@@ -249,6 +249,11 @@ fn release_one(
         delete(draft, ip, causes);
         return;
     }
+    if kept.is_empty() && !edited.contains_key(&ip.id) {
+        // A Service that has chosen it is named once it has its finalizer. Until then the last one
+        // that leaves stays named: an empty tag says that an operator has taken the public IP back.
+        return;
+    }
     let label_left = tags::is_label_left(ip, &kept);
     let edit = edited.entry(ip.id.clone()).or_insert_with(|| unedited(ip));
     // A Service that joined in this plan is already on the edited tag: only leavers are taken off.

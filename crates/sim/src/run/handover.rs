@@ -2,6 +2,7 @@
 //! moment at which the heir comes to it, so that one plan has both.
 
 use super::Play;
+use crate::actor::merge;
 use crate::check::form::told;
 use crate::scene::Layout;
 use crate::scene::objects::service;
@@ -14,6 +15,8 @@ use serde_json::{Map, Value, json};
 const HANDED_OVER: u64 = 400;
 /// In how many of a thousand of them each of these is so.
 const HALF: u64 = 500;
+/// In how many of a thousand of them the heir is a Service that was not there before.
+const FRESH: u64 = 350;
 /// The Service that the public IP is made for.
 const FORMER: (&str, u64) = ("default", 800);
 /// The one that comes to it.
@@ -53,11 +56,14 @@ impl Play {
             return;
         }
         let mut heir = service(HEIR.0, HEIR.1);
-        // It leaves a public IP of its own, or comes from inside.
-        if random.permille(HALF) {
+        // It comes for the first time, leaves a public IP of its own, or comes from inside.
+        let fresh = random.fork("fresh").permille(FRESH);
+        if random.permille(HALF) && !fresh {
             heir["metadata"]["annotations"][full(INTERNAL)] = json!("true");
         }
-        self.company.services.insert(place(HEIR), heir);
+        if !fresh {
+            self.company.services.insert(place(HEIR), heir.clone());
+        }
         self.come(FORMER);
         self.heal();
         self.judge_end();
@@ -69,7 +75,13 @@ impl Play {
         let comes = annotations(&[(key, json!(value)), (INTERNAL, Value::Null)]);
         let goes = annotations(&[(INTERNAL, json!("true"))]);
         self.stage.ledger.inputs += 1;
-        self.company.apply(&mut self.stage, &place(HEIR), &comes);
+        if fresh {
+            merge(&mut heir, &comes);
+            self.company.services.insert(place(HEIR), heir);
+            self.tend();
+        } else {
+            self.company.apply(&mut self.stage, &place(HEIR), &comes);
+        }
         match random.permille(HALF) {
             true => self.company.apply(&mut self.stage, &place(FORMER), &goes),
             false => self.go(FORMER),

@@ -322,6 +322,28 @@ fn a_service_is_named_on_a_shared_public_ip_once_it_has_its_finalizer() {
     assert!(named, "{:#?}", changes(&world));
 }
 
+/// An empty tag would count as an operator's, who has taken the public IP back: it would be left
+/// over.
+#[test]
+fn the_last_service_stays_named_until_the_one_that_comes_can_be() {
+    let mut world = settled(world(vec![public(1)]));
+    let first = public_ips_mut(&mut world).values().next().expect("it has one").clone();
+    let second = crate::shape::stage::public(2, "default", &[("azure-pip-name", first.id.name())]);
+    service_mut(&mut world, &uid(1)).wish = Wish::Nothing;
+    crate::shape::stage::change(&mut world, Service { finalizers: Vec::new(), ..second.clone() });
+    let named = |world: &World| -> Vec<String> {
+        let all = changes(world);
+        let put = all.iter().filter_map(|change| match &change.action {
+            Action::Put { after: Resource::PublicIp(ip), .. } => Some(tags::users(ip).join(",")),
+            _ => None,
+        });
+        put.collect()
+    };
+    assert_eq!(named(&world), Vec::<String>::new());
+    crate::shape::stage::change(&mut world, second);
+    assert_eq!(named(&world), ["default/web-2"]);
+}
+
 #[test]
 fn no_address_is_told_while_azure_works_at_the_load_balancer() {
     let mut world = settled(world(vec![public(1), public(2)]));
