@@ -113,7 +113,14 @@ pub(crate) fn is_closed(case: &Case<'_>, balancer: &str) -> bool {
 fn stands_on(case: &Case<'_>, service: &Service<'_>, name: &str) -> bool {
     let ids = names::balancer_ids(&case.site, name);
     let mut standing = ids.iter().filter_map(|id| case.estate.get(id));
-    standing.any(|balancer| has_frontend(balancer, service))
+    standing.any(|balancer| has_part(balancer, service))
+}
+
+/// Whether a frontend or a rule has the Service's name: one that shares a frontend has only rules.
+pub(crate) fn has_part(balancer: &Value, service: &Service<'_>) -> bool {
+    let mut rules = parts(balancer, "loadBalancingRules");
+    has_frontend(balancer, service)
+        || rules.any(|rule| names::is_of(text(&rule["name"]), &service.base))
 }
 
 pub(crate) fn has_frontend(balancer: &Value, service: &Service<'_>) -> bool {

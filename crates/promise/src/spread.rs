@@ -78,7 +78,7 @@ fn rules(case: &Case<'_>, id: &str) -> usize {
 /// Whether a Service had a part on any load balancer.
 fn stands(estate: &Estate<'_>, service: &Service<'_>) -> bool {
     let mut balancers = estate.balancers();
-    balancers.any(|(_, b)| has_frontend(b, service) || own_rules(b, service) > 0)
+    balancers.any(|(_, b)| placement::has_part(b, service))
 }
 
 fn own_rules(balancer: &Value, service: &Service<'_>) -> usize {

@@ -36,6 +36,8 @@ const OPEN: &str = "allowServicePlacement";
 const CLOSED: u64 = 700;
 /// Within so long Services would have been written elsewhere.
 const WRITTEN_MS: u64 = 120_000;
+/// Within so long lists are certain to show all that was written before.
+const SHOWN_MS: u64 = 180_000;
 /// The Service that stands when load balancers are closed, and the one that comes after that.
 const STANDING: (&str, u64) = ("default", 806);
 const NEWCOMER: (&str, u64) = ("default", 807);
@@ -148,6 +150,8 @@ impl Play {
         if self.stage.breach.is_some() {
             return;
         }
+        // A list may lack what was made last, which another process would make again.
+        self.stage.advance(self.stage.now_ms + SHOWN_MS);
         self.stage.note_settled();
         let settled = self.stage.ledger.settled.clone();
         let before = self.stage.ledger.attempts;
