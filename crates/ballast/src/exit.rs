@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Exit {
     /// Done; with `plan --exit-code`: nothing to do.
     Done,
-    /// It failed; with `lint`: there are mistakes.
+    /// It failed; with `lint`: there are errors, or with `--strict` warnings.
     Failed,
     /// `plan --exit-code`: there are changes; `orphans`: something is left over; `azure-check` and
     /// `azure-emulator --compare`: something differs.
@@ -48,7 +48,7 @@ impl Exit {
 pub const HELP: &str = "\
 Exit codes:
    0  done; with `plan --exit-code`: nothing to do
-   1  failed; with `lint`: there are mistakes
+   1  failed; with `lint`: there are errors, or with `--strict` warnings
    2  with `plan --exit-code`: there are changes; with `orphans`: something is left over;
       with `azure-check` and `azure-emulator --compare`: something differs
   64  wrong flags, or a wrong cloud config

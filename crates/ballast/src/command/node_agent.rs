@@ -21,7 +21,7 @@ pub struct Args {
     /// Which cluster; without --kubeconfig, that of KUBECONFIG, else the one whose pod this is.
     #[command(flatten)]
     pub cluster: ClusterArgs,
-    /// Name of the node on which the agent runs
+    /// Name of the node on which the agent runs; required unless --check-ready is given
     #[arg(long, value_name = "NAME", required_unless_present = "check_ready")]
     pub node_name: Option<String>,
     /// Answer probes on this address; the port is healthCheckAgentPort of the cloud config

@@ -40,7 +40,8 @@ pub struct SourceArgs {
     /// or - for standard input)
     #[arg(long, value_name = "PATH", conflicts_with = "files")]
     pub as_if: Vec<PathBuf>,
-    /// Plan as if this Service had been deleted from the cluster (repeatable)
+    /// Plan as if this Service had been deleted from the cluster; where NAME has no namespace, that
+    /// of the kubeconfig's context (repeatable)
     #[arg(long, value_name = "[NAMESPACE/]NAME", conflicts_with = "files")]
     pub as_if_deleted: Vec<String>,
     /// What is read, and for how long.

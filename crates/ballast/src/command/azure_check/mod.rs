@@ -25,11 +25,11 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Read the credential, the subscription and the region from this cloud config: the file of the
-    /// Go cloud provider, JSON or YAML
+    /// Go cloud provider, JSON or YAML; required unless --list is given
     #[arg(long, value_name = "FILE", required_unless_present = "list")]
     pub cloud_config: Option<PathBuf>,
     /// Create resources in this resource group, which must exist; its other resources are not
-    /// written
+    /// written; required unless --list is given
     #[arg(long, value_name = "NAME", required_unless_present = "list")]
     pub resource_group: Option<String>,
     /// Create resources in this region, in place of the cloud config's
