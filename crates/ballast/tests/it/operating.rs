@@ -55,10 +55,14 @@ fn reasons() -> String {
              the reason\n\x20 `SyncLoadBalancerFailed`; on container load balancers there is a \
              second one with the rule as its reason.\n\
              - A hold: the owner holds the Service back by an annotation, until the owner removes \
-             it or confirms the\n\x20 change. The Event has the rule as its reason.\n\n\
+             it or confirms the\n\x20 change. The Event is a Warning with the rule as its \
+             reason.\n\n\
              A Service that breaks one rule several times gets one Event. For notes and refusals, \
              change the field to a\nvalue that is allowed.\n\n\
-             | rule | | an example that breaks it | its text |\n| --- | --- | --- | --- |\n";
+             An example is the key that the finding names (annotations without \
+             `service.beta.kubernetes.io/`) and the value in its\ntext. That value is not always \
+             one that you wrote: `51 tags`, or the public IP's name in `loadBalancerSku: web`.\n\n\
+             | rule | | example: key and value | its text |\n| --- | --- | --- | --- |\n";
     let mut rules: Vec<_> = RULES.iter().collect();
     rules.sort_by_key(|rule| rule.name);
     for rule in rules {

@@ -341,7 +341,8 @@ rules! {
     PUBLIC_IP_OPTIONS_IGNORED Note "PublicIpOptionsIgnored"
         "azure-dns-label-name: web"
         "{value} is ignored on this public IP; only the first Service on a public IP sets its DNS \
-         label and tags, on a BYO public IP only the label, which is never removed";
+         label and tags; on a BYO public IP that Service sets only the label, and never removes \
+         one";
     PINNED_ADDRESS_NOT_FOUND Refusal "PinnedAddressNotFound"
         "azure-load-balancer-ipv4: 20.1.2.3"
         "must be the address of a public IP that exists in the resource group";
