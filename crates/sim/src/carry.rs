@@ -264,12 +264,7 @@ impl Stage {
                 }
             }
         }
-        if let Some(kind) = self.poisoned(&request) {
-            if let Some(poison) = &mut self.poison {
-                poison.met = true;
-                poison.times += 1;
-            }
-            count(&mut self.tally.faults, Fault::Poison.name());
+        if let Some(kind) = self.refused_on_order(&request) {
             self.azure.clear_faults();
             self.azure.add_fault(AzureFault::new(kind));
         }

@@ -37,6 +37,7 @@ mod carry;
 mod edits;
 mod fact;
 mod refusal;
+mod shortage;
 
 pub use config::Config;
 pub use laboratory::{Laboratory, Meter, Moment, Promises, Scrutiny, Witness};

@@ -3,10 +3,12 @@
 
 use crate::carry::bare_path;
 use crate::entries::entries;
+use crate::fault::Fault;
 use crate::random::Random;
 use crate::refusal::refusal;
 use crate::scene::{self, Layout};
 use crate::stage::Stage;
+use crate::tally::count;
 use arm::{Method, Request};
 use azure_emulator::FaultKind;
 use serde_json::Value;
@@ -112,8 +114,22 @@ impl Poison {
 }
 
 impl Stage {
+    /// How Azure refuses a call that it is to refuse.
+    pub(crate) fn refused_on_order(&mut self, request: &Request) -> Option<FaultKind> {
+        if let Some(kind) = self.used_up(request) {
+            return Some(kind);
+        }
+        let kind = self.poisoned(request)?;
+        if let Some(poison) = &mut self.poison {
+            poison.met = true;
+            poison.times += 1;
+        }
+        count(&mut self.tally.faults, Fault::Poison.name());
+        Some(kind)
+    }
+
     /// How Azure refuses a Service's first part, where that Service is the poisoned one.
-    pub(crate) fn poisoned(&self, request: &Request) -> Option<FaultKind> {
+    fn poisoned(&self, request: &Request) -> Option<FaultKind> {
         let deletes = request.method == Method::Delete;
         let poison = self.poison.as_ref();
         let poison = poison.filter(|poison| deletes == (poison.method == Method::Delete))?;

@@ -1,6 +1,7 @@
 //! One seed from its draw to its end.
 
 mod blind;
+mod bursts;
 mod confirm;
 mod crowd;
 mod guests;

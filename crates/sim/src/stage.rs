@@ -12,6 +12,7 @@ use crate::judge::Before;
 use crate::poison::Poison;
 use crate::process::{Cluster, Hold, Listed, Process, Reading, plural};
 use crate::scene::Scene;
+use crate::shortage::Shortage;
 use crate::swarm::Pace;
 use crate::tally::{Tally, count};
 use crate::trace::Trace;
@@ -46,6 +47,8 @@ pub struct Stage {
     pub api_down_until: u64,
     /// A Service that Azure refuses.
     pub poison: Option<Poison>,
+    /// A limit of Azure's that is used up.
+    pub(crate) shortage: Option<Shortage>,
     /// Where faults come from.
     pub weather: Weather,
     /// How long things take.
@@ -110,6 +113,7 @@ impl Stage {
             lease: Lease::default(),
             api_down_until: 0,
             poison: None,
+            shortage: None,
             weather,
             pace,
             list_ms: 0,
@@ -260,6 +264,7 @@ impl Stage {
         }
         self.tally.steps += 1;
         self.check_waits();
+        self.check_bursts();
         match happening {
             Happening::AzureArrives(sent, call, request, number) => {
                 self.azure_arrives(sent, call, *request, number);

@@ -2,10 +2,14 @@
 //! as known once the process has taken them in: it may stand still when they arrive.
 
 mod alone;
+mod bursts;
+mod record;
 mod repeats;
 mod reply;
 
 use self::alone::Alone;
+use self::bursts::Bursts;
+use self::record::Learnt;
 use self::repeats::Asked;
 use self::reply::heard;
 use super::seen::Seen;
@@ -93,6 +97,8 @@ pub struct Budget {
     deleted: BTreeMap<Key, Option<u64>>,
     /// What was last written of one Service alone, by whom.
     alone: BTreeMap<Key, Alone>,
+    /// Limits that Azure has closed.
+    bursts: Bursts,
 }
 
 impl Budget {
@@ -195,6 +201,11 @@ fn quotas(method: Method, path: &str) -> [String; 2] {
     ]
 }
 
+/// What a request uses.
+pub(crate) fn limits_of(request: &Request) -> [String; 2] {
+    quotas(request.method, &target_of(request))
+}
+
 /// The path of a request, lower case.
 fn target_of(request: &Request) -> String {
     let path = bare_path(request);
@@ -251,6 +262,7 @@ impl Stage {
             let text = format!("{target} is called {early} ms before a quota allows");
             self.fail("S6", text);
         }
+        self.try_limits((number, epoch), id, request);
         if request.method.is_write() {
             self.check_pause(&path);
             self.check_grounds(sent, &path);
@@ -443,28 +455,10 @@ impl Stage {
             }
             *until_ms = (*until_ms).max(now_ms + heard.wait_ms);
         }
-        let (mut failures, mut overtaken) = (0, false);
-        if let Some(record) = budget.records.get_mut(&(call.purpose.of_record(), key)) {
-            record.not_before_ms = record.not_before_ms.max(now_ms + heard.wait_ms);
-            // Two that were under way together fail for one reason: lists are asked for again when
-            // the lease is won.
-            let together = record.failed_ms.back().is_some_and(|at| call.sent_ms < *at);
-            match heard.end {
-                End::Failed => record.failed_ms.push_back(now_ms),
-                End::Done | End::Runs => {
-                    (record.failures, record.in_a_row) = (0, 0);
-                    record.done = record.done.max(Some(id));
-                }
-            }
-            // A call that was sent before one that has succeeded, and that fails after it, says
-            // nothing of how things are now: a list that nobody waits for any more.
-            overtaken = heard.end == End::Failed && record.done > Some(id);
-            if heard.end == End::Failed && !overtaken && !together {
-                record.failures += u32::from(!heard.stale);
-                record.in_a_row += 1;
-            }
-            failures = record.in_a_row;
-        }
+        let record = budget.records.get_mut(&(call.purpose.of_record(), key));
+        let learnt = record.map(|record| record.learn(id, &call, &heard, now_ms));
+        let Learnt { failures, overtaken, awaited } = learnt.unwrap_or_default();
+        self.learn_limits((number, epoch), id, (&call, &heard), awaited.then_some(failures));
         self.learn_alone((number, epoch), &call, &heard);
         if overtaken {
             self.ledger.waits.close((number, epoch), now_ms + heard.wait_ms);

@@ -10,7 +10,7 @@ use crate::stage::Stage;
 use crate::tally::count;
 use arm::Method;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The first pause after a failure: a Service that is set aside begins with 4 s, a lock with 8 s.
@@ -68,6 +68,16 @@ impl Waits {
     /// Whether something has to be called again.
     pub(super) fn is_open(&self, key: &Key) -> bool {
         self.open.contains_key(key)
+    }
+
+    /// Whether one life of a process has to come back to anything else than this.
+    pub(super) fn has_others(&self, life: (usize, u64), than: &BTreeSet<String>) -> bool {
+        self.open.keys().any(|key| (key.0, key.1) == life && !than.contains(&key.2))
+    }
+
+    /// Until when one life of a process was last told to wait.
+    pub(super) fn closed_ms(&self, life: (usize, u64)) -> u64 {
+        self.closed_ms.get(&life).copied().unwrap_or(0)
     }
 
     /// One life of a process is told to wait.
@@ -256,6 +266,13 @@ impl Stage {
         let asks = object["kind"] != "Service" || object["spec"]["type"] == "LoadBalancer";
         let stays = object["metadata"]["deletionTimestamp"].is_null();
         asks && stays && OURS.iter().any(|finalizer| has_finalizer(&object, finalizer))
+    }
+
+    /// Whether a call that failed has still to be made again.
+    pub(super) fn has_to_come_back(&self, key: &Key) -> bool {
+        let Some(wait) = self.ledger.waits.open.get(key) else { return false };
+        let seen = self.seen((key.0, key.1), Some(&key.2));
+        seen.term == wait.seen.term && !self.is_needless(wait, &seen, &key.2)
     }
 
     /// Whether something has happened since that may have made a call needless. What was taken by

@@ -25,6 +25,7 @@ impl Play {
         self.be_taken_over();
         self.be_overtaken();
         self.be_rewritten();
+        self.be_refused_at_once();
         if self.stage.scene.with.contains(&Fault::Hostile) {
             self.be_attacked();
         }
