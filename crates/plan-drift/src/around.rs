@@ -116,11 +116,13 @@ fn unmask(
         for id in waits.filter(|id| dropped.contains(*id)) {
             needed.extend(places(held, id));
         }
-        if let Action::UpdateLocations(update) = &change.action {
-            for (id, parts) in held {
-                let lost = tables::named_and_gone(real, update, parts);
-                needed.extend(lost.into_iter().map(|part| (id.clone(), part)));
-            }
+        for (id, parts) in held {
+            let lost = match &change.action {
+                Action::UpdateLocations(update) => tables::named_and_gone(real, update, parts),
+                Action::UpdateServices(update) => tables::naming_who_goes(real, update, parts),
+                _ => Vec::new(),
+            };
+            needed.extend(lost.into_iter().map(|part| (id.clone(), part)));
         }
         if !gone.is_empty() {
             // What is written may name what is gone.

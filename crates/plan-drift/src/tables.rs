@@ -156,6 +156,22 @@ pub(super) fn services_of<'a>(part: &'a Part, values: [Option<&'a Value>; 2]) ->
     lists.flatten().filter_map(Value::as_str).collect()
 }
 
+/// Rows among these parts that name a service which an update takes away: Azure refuses that as long
+/// as an address names the service.
+pub(super) fn naming_who_goes(
+    azure: &Azure,
+    update: &ServicesUpdate,
+    parts: &BTreeSet<Part>,
+) -> Vec<Part> {
+    let Some(found) = azure.gateway_locations.known() else { return Vec::new() };
+    let goes: BTreeSet<String> = update.delete.iter().map(|(name, _)| folded(name)).collect();
+    let names_one = |part: &&Part| {
+        let at = place(part).and_then(|(location, address)| found.get(&location)?.get(&address));
+        at.is_some_and(|names| names.iter().any(|name| goes.contains(&folded(name))))
+    };
+    parts.iter().filter(names_one).cloned().collect()
+}
+
 /// Registrations among these parts that are gone and that an update's rows name: Azure refuses a
 /// row whose service is not registered.
 pub(super) fn named_and_gone(

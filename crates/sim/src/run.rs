@@ -131,7 +131,11 @@ pub fn run(seed: u64, settings: &Settings) -> Outcome {
         stage.tally.controller_steps += twin.stage.tally.controller_steps;
         stage.tally.simulated_ms += twin.stage.now_ms - crate::stage::START_MS;
         count(&mut stage.tally.checks, "differential");
-        stage.misplanned = stage.misplanned.or(twin.stage.misplanned);
+        if let (None, Some(twins)) = (&stage.misplanned, twin.stage.misplanned) {
+            let text = format!("without faults: {}", twins.text);
+            stage.misplanned = Some(Breach { text, ..twins });
+            stage.trace = twin.stage.trace.clone();
+        }
         match (twin.stage.breach, want) {
             (Some(breach), _) => {
                 stage.trace = twin.stage.trace;

@@ -85,7 +85,8 @@ impl Controller {
         };
         // While a resource is written nothing is planned for it: what was known of it still holds.
         let busy = &self.world.in_flight;
-        let planned: BTreeSet<_> = now.iter().map(|drift| drift.target.clone()).collect();
+        let changes = &self.planning.plan.changes;
+        let planned: BTreeSet<_> = changes.iter().map(|change| change.target.clone()).collect();
         let known = log.now.iter();
         let known = known.filter(|d| busy.contains_key(&d.target) && !planned.contains(&d.target));
         now.extend(known.cloned());
