@@ -316,6 +316,9 @@ fn check(fields: &mut Fields, settings: &CloudSettings) {
              cloudConfigType than file",
         ));
     } else if !settings.is_loopback() {
-        fields.warn("no credential is set: Azure will refuse every request");
+        fields.warn(
+            "no credential is set; Ballast uses the Azure CLI (az login) outside a cluster, and \
+             cannot reach Azure in a Pod",
+        );
     }
 }
