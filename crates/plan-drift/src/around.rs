@@ -168,8 +168,9 @@ fn lost_rules(change: &Change, found: &Resource) -> Vec<Part> {
     lost.map(|rule| Part { kind: "rule", name: Arc::clone(&rule.name) }).collect()
 }
 
-/// Rules that other clients deleted, of Services whose status gets a new address in this plan: a
-/// rule has to lead to that address. An address that is in the status already stays there.
+/// Frontends and rules that other clients deleted, of Services whose status gets a new address in
+/// this plan: a rule has to lead to that address. An address that is in the status already stays
+/// there.
 fn told(
     plan: &Plan,
     world: &World,
@@ -186,19 +187,23 @@ fn told(
         list.iter().any(|ip| !service.ingress.contains(ip)).then(|| Base::of_service(uid))
     });
     let bases: BTreeSet<Base> = services.collect();
-    let is_its = |rule: &str| Base::of(rule).is_some_and(|base| bases.contains(&base));
+    let is_its = |name: &str| Base::of(name).is_some_and(|base| bases.contains(&base));
     let mut lost = BTreeSet::new();
     for (id, parts) in held.iter().filter(|_| !bases.is_empty()) {
         let found = world.azure.find(id);
-        let stands = |name: &str| match &found {
+        let stands = |kind: &str, name: &str| match &found {
+            Some(Resource::LoadBalancer(found)) if kind == "frontend" => {
+                part::named(&found.frontends, name).is_some()
+            }
             Some(Resource::LoadBalancer(found)) => part::named(&found.rules, name).is_some(),
             _ => false,
         };
         let Some(Resource::LoadBalancer(ours)) = confirmed.resources.get(id) else { continue };
-        let lacks = |rule: &str| is_its(rule) && !stands(rule);
-        let lacks_any = ours.rules.iter().any(|rule| lacks(&rule.name));
-        let is_lost = |part: &&Part| {
-            (part.is_whole() && lacks_any) || (part.kind == "rule" && lacks(&part.name))
+        let lacks = |kind: &str, name: &str| is_its(name) && !stands(kind, name);
+        let lacks_any = ours.rules.iter().any(|rule| lacks("rule", &rule.name));
+        let is_lost = |part: &&Part| match part.kind {
+            "rule" | "frontend" => lacks(part.kind, &part.name),
+            _ => part.is_whole() && lacks_any,
         };
         lost.extend(parts.iter().filter(is_lost).map(|part| (id.clone(), part.clone())));
     }

@@ -11,6 +11,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
+/// How `promise` ends its line on a machine that is in a pool and runs no node.
+const NO_NODE: &str = "and is no node";
 
 impl Stage {
     /// S3: the address of a node that is going stays in its pools for as long as the node is there,
@@ -161,6 +163,14 @@ impl Stage {
                 let balancer = self.azure.shown_by_id(balancer);
                 balancer.is_some_and(|balancer| have_probes(&rules_to(&balancer, pool)))
             })
+    }
+
+    /// For how long a machine whose node is gone may still be in its pools, where one is: it drains
+    /// from when a leader has found it there.
+    pub(crate) fn drains_yet_ms(&self) -> Option<u64> {
+        let NodeDrain::For { seconds } = self.config.node_drain else { return None };
+        let left = self.unkept().iter().any(|broken| broken.text.ends_with(NO_NODE));
+        left.then_some(u64::from(seconds) * 1_000)
     }
 
     /// For how long nodes drain, where pools hold the addresses of all.

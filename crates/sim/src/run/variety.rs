@@ -306,6 +306,7 @@ impl Play {
     /// Lets all come right.
     pub(super) fn heal(&mut self) {
         let start = self.stage.now_ms;
+        let mut drained = false;
         while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
             self.tend();
             if self.stage.settle(60_000) {
@@ -317,7 +318,11 @@ impl Play {
                 }
                 let stage = &self.stage;
                 if self.company.is_content(stage) && !stage.is_azure_busy() && !stage.are_moving() {
-                    break;
+                    let drains_ms = stage.drains_yet_ms().filter(|_| !drained);
+                    let Some(drains_ms) = drains_ms else { break };
+                    drained = true;
+                    self.stage.advance(self.stage.now_ms + drains_ms);
+                    continue;
                 }
                 // All is done, and a Service still lacks what it asks for or has two addresses, or
                 // an operation of Azure still runs: time has to pass.
