@@ -6,7 +6,7 @@ use model::policy::{
     NodeDrain, Operator, OutboundSnat, Placement, PoolKind, Preconfigured, Sharing, Tenancy,
     VmKind,
 };
-use model::{Group, ServiceName};
+use model::{Group, ResourceId, ServiceName};
 use observe::config::{
     Cloud, Config, ConfigError, ConfigType, Credential, Sources, StackQuirks, read,
 };
@@ -159,11 +159,14 @@ fn strict_tenancy_allows_only_what_is_listed() {
     assert_eq!((open.sharing, open.groups), (Sharing::All, None));
     let listed = tenancy(json!({"tenancy": "strict", "allowedResourceGroups": "IPs, links",
         "allowedBYOPublicIPs": ["web", "ips/other"], "maximumEgressGateways": 7,
+        "networkResourceSubscriptionID": "net",
         "egressGatewayNamespaces": {"team-a": ["a", "b"], "shared": "*"}}));
     assert_eq!(listed.groups, Some(vec![Group::new("ips"), Group::new("links")]));
-    let ips = listed.public_ips.unwrap();
-    let ips: Vec<_> = ips.iter().map(|ip| (ip.group().unwrap(), ip.name())).collect();
-    assert_eq!(ips, [(Group::new("rg"), "web"), (Group::new("ips"), "other")]);
+    // Public IPs are of the network's subscription, whatever the one of the machines is.
+    let ip = |group: &str, name: &str| {
+        ResourceId::of("net", &Group::new(group), "Microsoft.Network/publicIPAddresses", name)
+    };
+    assert_eq!(listed.public_ips, Some(vec![ip("rg", "web"), ip("ips", "other")]));
     assert_eq!(listed.most_egress, 7);
     assert_eq!(listed.egress["team-a"], ["a".into(), "b".into()]);
     assert_eq!(listed.egress["shared"], ["*".into()]);

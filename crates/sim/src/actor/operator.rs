@@ -93,7 +93,7 @@ impl Company {
         let has_site = self.scene.with.contains(&Fault::CloudConfig);
         let layout = self.scene.layout;
         self.scene.other_pools = false;
-        let changes = match (layout, random.below(4), layout.other_pools()) {
+        let changes = match (layout, random.below(4), self.scene.other_kind_of_pools()) {
             (Layout::Containers, 1..=3, _) => {
                 self.moved = true;
                 let mut changes = scene::over_nodes();
@@ -126,7 +126,7 @@ impl Company {
     /// they cannot.
     pub(crate) fn turn_pools(&mut self, stage: &mut Stage) -> bool {
         const KIND: &str = "loadBalancerBackendPoolConfigurationType";
-        let Some(pools) = self.scene.layout.other_pools() else { return false };
+        let Some(pools) = self.scene.other_kind_of_pools() else { return false };
         // Azure takes no pool of addresses behind a Private Link Service. Without floating IP it
         // matches security rules with the address of a node, which a pool of NICs does not show:
         // not drawn with one (docs/dev/simulation.md).

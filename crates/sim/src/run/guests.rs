@@ -1,12 +1,15 @@
 //! What others have while one is refused, and while a tenant claims what is theirs.
 
+use super::keys::SHARED_IP;
 use super::{HEAL_MS, POISONED_MS, Play};
 use crate::actor::hostile::is_claim;
+use crate::fault::Fault;
 use crate::poison::Poison;
+use crate::scene::Layout;
 use crate::scene::objects::service;
 use crate::tally::count;
 use kube_emulator::ObjectRef;
-use plan::ask::annotation::RETRY;
+use plan::ask::annotation::{RETRY, full};
 use serde_json::json;
 
 /// What was mended is tried within so long: far less than the minute between attempts at what is
@@ -20,6 +23,9 @@ const RETRIED: u64 = 300;
 /// often again for the search of whose fault it is.
 const REFUSED_MS: u64 = 10 * 60_000;
 const TRIES: u64 = 30;
+
+/// In how many of a thousand runs that it suits the other guest names a public IP of the estate.
+const BROUGHT: u64 = 500;
 
 impl Play {
     /// S7: while one Service is refused, all others come right.
@@ -131,6 +137,14 @@ impl Play {
         }
     }
 
+    /// Whether the guest that is not refused names a BYO public IP. It is Standard, and a hostile
+    /// tenant may have been granted it.
+    fn brings_public_ip(&self) -> bool {
+        let scene = &self.stage.scene;
+        let suits = scene.layout != Layout::PerSet && !scene.with.contains(&Fault::Hostile);
+        suits && self.late.fork("a guest's public IP").permille(BROUGHT)
+    }
+
     /// S7 and S9: beside Services that want nothing new, one comes that Azure refuses, and one that
     /// it does not. Both go again.
     pub(super) fn receive(&mut self) {
@@ -142,9 +156,14 @@ impl Play {
         let refused = format!("default/web-{}", guests[0].1);
         let poison = Poison::draw(refused, self.stage.scene.layout, &mut self.late);
         self.stage.poison = Some(poison);
+        let brings = self.brings_public_ip();
         for (namespace, slot) in guests {
             let place = (namespace.to_owned(), format!("web-{slot}"));
-            self.company.services.insert(place, service(namespace, slot));
+            let mut guest = service(namespace, slot);
+            if brings && slot == guests[1].1 {
+                guest["metadata"]["annotations"][full("azure-pip-name")] = json!(SHARED_IP);
+            }
+            self.company.services.insert(place, guest);
         }
         self.tend();
         self.stage.advance(self.stage.now_ms + 60_000);

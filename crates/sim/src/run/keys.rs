@@ -26,7 +26,7 @@ pub(super) const PROBES: &str = "clusterServiceLoadBalancerHealthProbeMode";
 /// In how many seeds of a thousand that each of them suits.
 const SET: u64 = 500;
 /// A public IP of the estate that no owner names otherwise.
-const SHARED_IP: &str = "byo-pip2";
+pub(super) const SHARED_IP: &str = "byo-pip2";
 /// Within so long a node would have joined its pools.
 const JOINED_MS: u64 = 180_000;
 /// The load balancers among which Services choose, and whether one of them takes new Services.

@@ -253,8 +253,7 @@ impl Scene {
             let strict = json!({"tenancy": "strict",
                 "allowedResourceGroups": ["pip-rg"],
                 "allowedAdditionalPublicIPs": ["20.9.0.0/16", "2603:1030:9::/48"],
-                "allowedBYOPublicIPs": ["byo-pip", "byo-pip2", "byo-pip3", "byo-pip6",
-                    "pip-rg/byo-pip4"]});
+                "allowedBYOPublicIPs": site::allowed_public_ips()});
             for (key, value) in strict.as_object().into_iter().flatten() {
                 config[key] = value.clone();
             }
@@ -287,6 +286,11 @@ impl Scene {
     #[must_use]
     pub fn is_strict(&self) -> bool {
         self.with.contains(&Fault::Hostile) && self.uids.is_multiple_of(3)
+    }
+
+    /// What has its pools hold the other kind of members, where both kinds can stand.
+    pub(crate) fn other_kind_of_pools(&self) -> Option<Value> {
+        self.layout.other_pools().filter(|_| !self.has_machines_apart())
     }
 
     /// Whether nodes of two scale sets are behind load balancers of their own.
@@ -434,7 +438,7 @@ impl Scene {
         let mut azure = Azure::new(options);
         azure.seed(self.grouped(objects::estate()));
         // Where pools hold addresses, too, if the operator may have them hold NICs.
-        if self.layout.has_nics() || self.layout.other_pools().is_some() {
+        if self.layout.has_nics() || self.other_kind_of_pools().is_some() {
             azure.seed(self.grouped(objects::scale_set("vmss", MACHINES)));
         }
         if self.has_two_sets() {
@@ -452,7 +456,7 @@ impl Scene {
             azure.seed_gateway(&gateway(), &objects::gateway_tables());
         }
         if self.has_machines_apart() {
-            let machines = objects::scale_set("vmss", MACHINES).into_iter();
+            let machines = self.grouped(objects::scale_set("vmss", MACHINES)).into_iter();
             azure.seed(machines.map(|machine| self.with_machines(machine)).collect());
         }
         let sku = if self.is_basic() { "Basic" } else { "Standard" };

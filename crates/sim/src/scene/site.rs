@@ -11,11 +11,15 @@ use serde_json::{Map, Value, json};
 /// node set, these are Standard.
 const STANDARD_SETS: u64 = 700;
 
-/// In how many of a thousand scenes with a cloud config of their own, and container load balancers,
+/// In how many of a thousand scenes with a cloud config of their own, and no pools of NICs,
 /// machines are in a subscription of their own.
 const MACHINES_APART: u64 = 400;
 /// That subscription.
 const OF_MACHINES: &str = "00000000-0000-0000-0000-000000000002";
+
+/// In how many of a thousand scenes with a cloud config of their own it lists the BYO public IPs
+/// that Services may name, with all in the list that owners ask for.
+const LISTED: u64 = 700;
 
 /// Names that Pods have for egress gateways.
 const EGRESS: u64 = 3;
@@ -45,11 +49,19 @@ impl Scene {
     }
 
     /// Whether the network is in another subscription than the machines. Drawn where no resource of
-    /// the network names a machine.
+    /// the network names a machine: pools hold addresses, and go on doing so.
     #[must_use]
     pub fn has_machines_apart(&self) -> bool {
-        let suits = self.layout == Layout::Containers && self.with.contains(&Fault::CloudConfig);
+        let free = matches!(self.layout, Layout::Single | Layout::Containers);
+        let suits = free && self.with.contains(&Fault::CloudConfig);
         suits && Random::new(self.uids).fork("subscriptions").permille(MACHINES_APART)
+    }
+
+    /// Whether the cloud config lists the BYO public IPs that Services may name without
+    /// `tenancy: strict`. A hostile tenant is drawn with that, or without a list.
+    fn lists_public_ips(&self) -> bool {
+        let suits = self.with.contains(&Fault::CloudConfig) && !self.with.contains(&Fault::Hostile);
+        suits && Random::new(self.uids).fork("listed public IPs").permille(LISTED)
     }
 
     /// What names machines in the network's subscription, with these in theirs.
@@ -112,6 +124,9 @@ impl Scene {
             site.insert("subscriptionId".to_owned(), json!(OF_MACHINES));
             site.insert("networkResourceSubscriptionID".to_owned(), json!(SUBSCRIPTION));
         }
+        if self.lists_public_ips() {
+            site.insert("allowedBYOPublicIPs".to_owned(), allowed_public_ips());
+        }
         if self.has_standard_sets() {
             let standard = [
                 ("loadBalancerSku", json!("standard")),
@@ -164,6 +179,11 @@ impl Scene {
     }
 }
 
+/// The BYO public IPs that owners name.
+pub(super) fn allowed_public_ips() -> Value {
+    json!(["byo-pip", "byo-pip2", "byo-pip3", "byo-pip6", "pip-rg/byo-pip4"])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,5 +203,22 @@ mod tests {
         assert!(node.contains(OF_MACHINES), "{node}");
         let machine = node.trim_matches('"').trim_start_matches("azure://").to_owned();
         assert!(apart.cloud().resource(&machine).is_some(), "{machine}");
+        let single = |uids: u64| Scene { layout: Layout::Single, ..scene(uids) };
+        let apart = (0..64).map(single).find(Scene::has_machines_apart).expect("some are drawn");
+        assert_eq!(apart.other_kind_of_pools(), None, "NICs are not the network's");
+        let near = (0..64).map(single).find(|scene| !scene.has_machines_apart());
+        assert!(near.is_some_and(|scene| scene.other_kind_of_pools().is_some()));
+    }
+
+    /// A list is drawn beside a subscription of the machines' own, too.
+    #[test]
+    fn public_ips_are_listed_in_the_networks_subscription() {
+        let with = || LATER.iter().copied().filter(|fault| *fault != Fault::Hostile).collect();
+        let scene = |uids: u64| Scene { with: with(), ..Scene::plain(Layout::Single, 3, uids) };
+        let suits = |scene: &Scene| scene.has_machines_apart() && scene.lists_public_ips();
+        let found = (0..64).map(scene).find(suits).expect("some are drawn");
+        let config = found.config(&json!({}));
+        let listed = config.policy().tenancy.public_ips.clone().expect("there is a list");
+        assert!(listed.iter().all(|ip| ip.as_str().contains(SUBSCRIPTION)), "{listed:?}");
     }
 }
