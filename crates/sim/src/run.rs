@@ -17,6 +17,7 @@ mod report;
 mod room;
 mod spelling;
 mod turns;
+mod unclaimed;
 mod variety;
 mod work;
 

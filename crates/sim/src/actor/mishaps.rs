@@ -2,7 +2,7 @@
 //! takes something away.
 
 use super::{Company, living};
-use crate::scene::objects;
+use crate::scene::objects::{self, EGRESS_LABEL};
 use crate::stage::Stage;
 use kube_emulator::{Failure, Fault as ApiFault, Method, ObjectRef, Part, Patch};
 use model::kubernetes::READINESS_GATE;
@@ -18,6 +18,12 @@ const FLEETING: &str = "fleeting";
 /// How many calls in a row are refused: until the last of the tries behind them, more time passes
 /// than writes to Azure wait for each other.
 const REFUSED: u32 = 5;
+
+/// Pods that leave through one egress gateway, which other Pods may ask for, too.
+const LEAVING: [&str; 2] = ["leaving-0", "leaving-1"];
+const GATEWAY: &str = "team-0";
+/// How many patches of the second one are refused: with the waits between them two minutes.
+const UNCLAIMED: u32 = 9;
 
 fn bared() -> (String, String) {
     (NAMESPACE.to_owned(), BARED.to_owned())
@@ -97,4 +103,43 @@ impl Company {
         stage.follow();
         stage.advance(stage.now_ms + 30_000);
     }
+
+    /// A Pod comes that leaves through an egress gateway.
+    pub(crate) fn bring_leaving(&mut self, stage: &mut Stage) {
+        self.add_leaving(0, stage);
+    }
+
+    /// Another one comes, and the API server refuses for a while what Ballast writes of it.
+    pub(crate) fn bring_unclaimed(&mut self, stage: &mut Stage) {
+        refuse(stage, "pods", LEAVING[1], UNCLAIMED);
+        self.add_leaving(1, stage);
+    }
+
+    fn add_leaving(&mut self, at: usize, stage: &mut Stage) {
+        let node = self.nodes.keys().next().copied().unwrap_or(0);
+        let address = format!("10.244.10.{}", 10 + at);
+        let pod = objects::pod(LEAVING[at], &json!({ EGRESS_LABEL: GATEWAY }), node, &address);
+        self.pods.insert(LEAVING[at].to_owned(), pod);
+        self.tend_pods(stage);
+        stage.follow();
+    }
+
+    /// The kubelet writes of the Pod that it is ready, or is not: its way out is the same.
+    pub(crate) fn flip_unclaimed(&mut self, ready: bool, stage: &mut Stage) {
+        self.set_status(stage, LEAVING[1], &readiness(ready));
+        stage.follow();
+    }
+
+    /// These Pods go.
+    pub(crate) fn dismiss_leaving(&mut self, stage: &mut Stage) {
+        for name in LEAVING {
+            self.pods.remove(name);
+            self.remove_pod(stage, name);
+        }
+    }
+}
+
+fn readiness(ready: bool) -> Value {
+    let status = if ready { "True" } else { "False" };
+    json!({"status": {"conditions": [{"type": "Ready", "status": status}]}})
 }

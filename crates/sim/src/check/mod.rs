@@ -93,6 +93,8 @@ pub struct Ledger {
     pub(crate) addresses: BTreeMap<(String, String), (String, u64)>,
     /// Which life of which process last changed a Service Gateway's addresses.
     pub(crate) tables_by: Option<(usize, u64)>,
+    /// Who put the rows of Pods that leave through egress gateways into the table.
+    pub(crate) rows_out: ways_out::Rows,
     /// Addresses of frontends that rules of a Service have led to, and of its public IPs, by its
     /// UID.
     pub(crate) opened: BTreeMap<String, BTreeSet<String>>,

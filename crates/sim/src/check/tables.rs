@@ -44,6 +44,7 @@ impl Stage {
         self.check_registrations(write.sent, before, after, &is);
         self.check_connected(write.sent, before, after);
         if was != is {
+            self.check_rows_out(write.sent, &was, &is);
             let mut left = was.clone();
             // Who is registered without a pool of a load balancer gets no traffic.
             left.retain(|(_, _, name)| is_connected(before, name));

@@ -1,19 +1,103 @@
 //! S3 of egress gateways: the addresses through which Pods leave stay as long as a living Pod asks
 //! for the gateway (docs/container-load-balancer.md, "Egress gateways"). Others let these addresses
-//! in, and do not know which Pods are behind them.
+//! in, and do not know which Pods are behind them. The row of such a Pod stays as long as the Pod
+//! does: an address without a row has no way out.
 
 use super::api::has_finalizer;
 use super::azure::Write;
-use super::form::is_in;
-use crate::scene::objects::gateway_of;
+use super::form::{is_in, text};
+use crate::entries::Entry;
+use crate::scene::objects::{gateway_of, is_theirs};
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use arm::Method;
 use model::kubernetes::{Backends, POD_FINALIZER};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Who has put the row of a Pod into the table, and the Pod's UID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Published {
+    /// Process, life and term.
+    by: (usize, u64, u64),
+    pod: String,
+}
+
+/// Rows of Pods that leave through egress gateways.
+pub(crate) type Rows = BTreeMap<Entry, Published>;
 
 impl Stage {
+    /// S3 at a write of the Service Gateway's addresses: the row of a Pod stays while the Pod is
+    /// there and asks for the gateway, whatever else is written of the Pod.
+    pub(super) fn check_rows_out(
+        &mut self,
+        sent: &Sent,
+        was: &BTreeSet<Entry>,
+        is: &BTreeSet<Entry>,
+    ) {
+        let is_out = |row: &&Entry| self.truth.owner_of(&row.2).is_none() && !is_theirs(&row.2);
+        let come: Vec<Entry> = is.difference(was).filter(is_out).cloned().collect();
+        let left: Vec<Entry> = was.difference(is).filter(is_out).cloned().collect();
+        let excused = self.is_way_out_excused(sent);
+        for row in left {
+            let stays =
+                self.stays_at(sent, &row).filter(|_| !excused && !self.is_row_touched(&row));
+            self.ledger.rows_out.remove(&row);
+            count(&mut self.tally.checks, "S3");
+            if let Some(pod) = stays {
+                let (location, address, gateway) = row;
+                let text = format!(
+                    "{address} of egress gateway {gateway} left {location}, and Pod {pod} is there"
+                );
+                self.fail("S3", text);
+                return;
+            }
+        }
+        for row in come {
+            let pod =
+                self.pods_at(&row.1).first().map(|pod| text(&pod["metadata"]["uid"]).to_owned());
+            let by = (sent.process, sent.epoch, sent.term);
+            self.ledger.rows_out.insert(row, Published { by, pod: pod.unwrap_or_default() });
+        }
+    }
+
+    /// The Pod that a row is of, if the sender of a write knew that it is there as it is. Where
+    /// Pods share an address, or a slice lists it, the address may be another's.
+    fn stays_at(&self, sent: &Sent, row: &Entry) -> Option<String> {
+        let (location, address, gateway) = row;
+        let mut slices = self.truth.slices.values();
+        let all = self.pods_at(address);
+        let [pod] = &all[..] else { return None };
+        if slices.any(|slice| slice.ready.contains_key(address)) {
+            return None;
+        }
+        let (status, meta) = (&pod["status"], &pod["metadata"]);
+        let runs = status["phase"] == "Running" && text(&status["hostIP"]) == *location;
+        let asks = gateway_of(pod).as_deref() == Some(&**gateway);
+        // A Pod that cannot be given our finalizer is published without it, which no object tells:
+        // a process that begins to lead tries first.
+        let known = Published {
+            by: (sent.process, sent.epoch, sent.term),
+            pod: text(&meta["uid"]).to_owned(),
+        };
+        let may_stay =
+            has_finalizer(pod, POD_FINALIZER) || self.ledger.rows_out.get(row) == Some(&known);
+        let name = self.leaves_by(sent, gateway, |asking| asking["metadata"]["uid"] == meta["uid"]);
+        name.filter(|_| runs && asks && may_stay)
+    }
+
+    /// Pods that have an address.
+    fn pods_at(&self, address: &str) -> Vec<Arc<Value>> {
+        let mut pods = self.kubernetes.list("pods", None);
+        let has = |pod: &Value| {
+            let mut all = pod["status"]["podIPs"].as_array().into_iter().flatten();
+            pod["status"]["podIP"] == address || all.any(|ip| ip["ip"] == address)
+        };
+        pods.retain(|pod| has(pod));
+        pods
+    }
+
     /// S3 at a write of a NAT gateway or of the Service Gateway's services.
     pub(super) fn check_ways_out(&mut self, write: &Write<'_>) {
         let lost = lost(write);
@@ -22,7 +106,7 @@ impl Stage {
         }
         for (gateway, what) in lost {
             count(&mut self.tally.checks, "S3");
-            if let Some(pod) = self.leaves_by(write.sent, &gateway) {
+            if let Some(pod) = self.leaves_by(write.sent, &gateway, |_| true) {
                 let text = format!("{what}, and Pod {pod} leaves through egress gateway {gateway}");
                 self.fail("S3", text);
                 return;
@@ -40,9 +124,15 @@ impl Stage {
             || self.may_be_unseen()
     }
 
-    /// A living Pod that asks for an egress gateway, and that the sender of a write knew as it is.
-    /// Where Pods of several namespaces ask for one, whose it is depends on who came first.
-    fn leaves_by(&self, sent: &Sent, gateway: &str) -> Option<String> {
+    /// One of these living Pods that asks for an egress gateway, and that the sender of a write
+    /// knew as it is. Where Pods of several namespaces ask for one, whose it is depends on who came
+    /// first.
+    fn leaves_by(
+        &self,
+        sent: &Sent,
+        gateway: &str,
+        is_meant: impl Fn(&Value) -> bool,
+    ) -> Option<String> {
         let mut pods = self.kubernetes.list("pods", None);
         pods.retain(|pod| gateway_of(pod).as_deref() == Some(gateway));
         let namespaces: BTreeSet<&str> = pods.iter().map(|pod| namespace(pod)).collect();
@@ -52,7 +142,8 @@ impl Stage {
             let version = pod["metadata"]["resourceVersion"].as_str();
             version.and_then(|v| v.parse().ok()).is_some_and(|version: u64| version <= sent.pods)
         };
-        let mut asking = pods.iter().filter(|pod| admitted && lives(pod) && knows(pod));
+        let mut asking =
+            pods.iter().filter(|pod| admitted && lives(pod) && knows(pod) && is_meant(pod));
         let pod = asking.next()?;
         let claimed = if has_finalizer(pod, POD_FINALIZER) { "" } else { " (without finalizer)" };
         Some(format!("{}{claimed}", pod["metadata"]["name"].as_str().unwrap_or("")))
@@ -167,6 +258,41 @@ mod tests {
         assert_eq!(breach(&mut stage, &network("natGateways/team-0")), None);
         set_phase(&mut stage, "Succeeded");
         assert_eq!(breach(&mut stage, &nat), None, "it has ended");
+    }
+
+    /// A Pod without our finalizer has a row by a process that knows why, and by no other.
+    #[test]
+    fn the_row_of_a_pod_stays_with_the_pod() {
+        let mut stage = Stage::plain(Layout::Containers, 0);
+        let label = "kubernetes.azure.com/service-egress-gateway";
+        let pod = objects::pod("pod-7", &json!({(label): "Team-2"}), 0, "10.244.0.10");
+        let patch = Patch::Merge(json!({"status": pod["status"]}));
+        stage.create(pod);
+        let object = ObjectRef::new("pods", "default", "pod-7");
+        let now_ms = stage.now_ms;
+        stage.kubernetes.patch(object, Part::Status, &patch, now_ms).expect("it is there");
+        let row = |name: &str| {
+            let location = objects::node_address("vmss", 0);
+            BTreeSet::from([(location, "10.244.0.10".to_owned(), name.to_owned())])
+        };
+        let none = BTreeSet::new();
+        let leaves = |stage: &mut Stage, rows: &BTreeSet<Entry>| {
+            let sent = Sent::now(stage);
+            stage.check_rows_out(&sent, rows, &none);
+            stage.breach.take().map(|breach| breach.text)
+        };
+        assert_eq!(leaves(&mut stage, &row("team-2")), None, "another process published it");
+        for name in ["team-2", "default-natgw"] {
+            let sent = Sent::now(&stage);
+            stage.check_rows_out(&sent, &none, &row(name));
+        }
+        let text = leaves(&mut stage, &row("team-2")).unwrap_or_default();
+        assert!(text.contains("of egress gateway team-2 left 10.224.0.4, and Pod pod-7"), "{text}");
+        assert_eq!(leaves(&mut stage, &row("default-natgw")), None, "it is no row of ours");
+        let finalizers = Patch::Merge(json!({"metadata": {"finalizers": [POD_FINALIZER]}}));
+        stage.kubernetes.patch(object, Part::Main, &finalizers, now_ms).expect("it is there");
+        assert!(leaves(&mut stage, &row("team-2")).is_some());
+        assert_eq!(leaves(&mut stage, &row("team-0")), None, "it asks for another gateway");
     }
 
     #[test]

@@ -11,6 +11,7 @@ impl Play {
         self.be_turned();
         self.vary();
         self.be_paused();
+        self.be_unclaimed();
         self.be_handed_over();
         self.be_shared();
         self.be_filled();
