@@ -24,6 +24,8 @@ const LEAVING: [&str; 2] = ["leaving-0", "leaving-1"];
 const GATEWAY: &str = "team-0";
 /// How many patches of the second one are refused: with the waits between them two minutes.
 const UNCLAIMED: u32 = 9;
+/// How long after a deletion the kubelet writes of a Pod that its containers have ended.
+const ENDED_MS: u64 = 400;
 
 fn bared() -> (String, String) {
     (NAMESPACE.to_owned(), BARED.to_owned())
@@ -63,6 +65,20 @@ impl Company {
         let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         let _ = stage.kubernetes.patch(object, Part::Main, &patch, stage.now_ms);
         refuse(stage, "services", BARED, REFUSED);
+        stage.follow();
+    }
+
+    /// Meanwhile another controller says its own of the Service: that is nothing to Ballast, and
+    /// the Service has another version.
+    pub(crate) fn remark(stage: &mut Stage) {
+        if living(stage, "services", NAMESPACE, BARED).is_none() {
+            return;
+        }
+        let condition = json!({"type": "example.com/Seen", "status": "True", "reason": "Seen",
+            "message": "It was seen.", "lastTransitionTime": "2023-11-14T22:13:20Z"});
+        let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
+        let object = ObjectRef::new("services", NAMESPACE, BARED);
+        let _ = stage.kubernetes.patch(object, Part::Status, &patch, stage.now_ms);
         stage.follow();
     }
 
@@ -130,12 +146,19 @@ impl Company {
         stage.follow();
     }
 
-    /// These Pods go.
+    /// These Pods go, and the kubelet writes what becomes of them on the way.
     pub(crate) fn dismiss_leaving(&mut self, stage: &mut Stage) {
         for name in LEAVING {
             self.pods.remove(name);
             self.remove_pod(stage, name);
         }
+        stage.advance(stage.now_ms + ENDED_MS);
+        for name in LEAVING {
+            let object = ObjectRef::new("pods", NAMESPACE, name);
+            let patch = Patch::Merge(readiness(false));
+            let _ = stage.kubernetes.patch(object, Part::Status, &patch, stage.now_ms);
+        }
+        stage.follow();
     }
 }
 

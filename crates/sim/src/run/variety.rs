@@ -18,6 +18,9 @@ const DRAIN_MIN: u64 = 8;
 /// How long another client's outbound rule uses a frontend whose Service goes.
 const LENT_MS: u64 = 120_000;
 
+/// So long after the API server begins to refuse a finalizer another controller writes.
+const REMARKED_MS: u64 = 1_500;
+
 /// In how many rounds of a thousand watches break, and lists show what has changed.
 const MISSED: u64 = 350;
 
@@ -179,6 +182,8 @@ impl Play {
         }
         self.stage.ledger.inputs += 1;
         Company::bare(&mut self.stage);
+        self.stage.advance(self.stage.now_ms + REMARKED_MS);
+        Company::remark(&mut self.stage);
         self.come_right();
         Company::cover(&mut self.stage);
         if self.stage.breach.is_none() {
