@@ -158,11 +158,12 @@ impl Shares {
         }
     }
 
-    /// A write was made.
+    /// A write was made, and this is left of the line. A flow that is empty saves nothing up.
     pub fn charge(
         &mut self,
         causes: &BTreeSet<ServiceUid>,
         flow: Flow,
+        line: &Line,
         services: &Services,
         now_ms: u64,
     ) {
@@ -175,6 +176,9 @@ impl Shares {
         }
         let part = part(causes.len());
         causes.iter().for_each(|uid| self.services.add(uid, part, now_ms));
+        if !line.is_contested() {
+            self.level();
+        }
     }
 
     /// Nothing waits: nobody has anything saved up, and old charges are forgotten.
@@ -185,8 +189,8 @@ impl Shares {
         self.namespaces.sweep(now_ms);
     }
 
-    /// One flow is empty: it saves nothing up.
-    pub fn level(&mut self) {
+    /// No flow is ahead of the other.
+    fn level(&mut self) {
         let most = self.growing.max(self.shrinking);
         self.growing = most;
         self.shrinking = most;
@@ -214,7 +218,7 @@ fn part(services: usize) -> u64 {
 
 impl Line {
     /// Whether both flows have something left.
-    pub fn is_contested(&self) -> bool {
+    fn is_contested(&self) -> bool {
         !self.growing.is_empty() && !self.shrinking.is_empty()
     }
 }
@@ -261,10 +265,7 @@ mod tests {
         let mut sent = Vec::new();
         while let Some((at, flow)) = shares.next(&mut line) {
             if sent.len() < budget {
-                shares.charge(&changes[at].causes, flow, &services, now_ms);
-                if !line.is_contested() {
-                    shares.level();
-                }
+                shares.charge(&changes[at].causes, flow, &line, &services, now_ms);
                 sent.push(at);
             }
         }
@@ -290,13 +291,15 @@ mod tests {
         let mut shares = Shares::default();
         for minute in 0..100 {
             let now_ms = minute * HALF_LIFE_MS;
-            shares.charge(&causes(&["a"]), Flow::Growing, &BTreeMap::new(), now_ms);
+            let line = Line::default();
+            shares.charge(&causes(&["a"]), Flow::Growing, &line, &BTreeMap::new(), now_ms);
         }
         let charged = shares.services.of(&ServiceUid::new("a"), 99 * HALF_LIFE_MS);
         assert!(charged <= 2 * WRITE, "{charged}");
         let mut shares = Shares::default();
         for second in 0..6_000 {
-            shares.charge(&causes(&["a"]), Flow::Growing, &BTreeMap::new(), second * 1_000);
+            let (line, now_ms) = (Line::default(), second * 1_000);
+            shares.charge(&causes(&["a"]), Flow::Growing, &line, &BTreeMap::new(), now_ms);
         }
         let charged = shares.services.of(&ServiceUid::new("a"), 5_999_000);
         assert!(charged <= 130 * WRITE, "{charged}");

@@ -176,12 +176,10 @@ impl Controller {
             self.budget.shares.charge(
                 &change.causes,
                 flow,
+                &line,
                 &self.world.kubernetes.services,
                 now_ms,
             );
-            if !line.is_contested() {
-                self.budget.shares.level();
-            }
             self.budget.queue.unready(at);
             self.budget.queue.lay(at);
             self.send(Change::clone(change), now_ms);
