@@ -246,6 +246,25 @@ mod tests {
         assert!(controller.lanes.strikes.is_empty());
     }
 
+    /// A write with the first one went through before its owner edited it: that says nothing of
+    /// what it asks for now, and whoever waits for its turn is not at fault instead.
+    #[test]
+    fn a_service_that_was_cleared_is_suspected_again_once_it_is_edited() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let target = policy().balancer_id("kubernetes");
+        let (first, second) = (ServiceUid::new("a"), ServiceUid::new("b"));
+        let alone = BTreeSet::from([first.clone()]);
+        let both = BTreeSet::from([first.clone(), second.clone()]);
+        let none = BTreeSet::new();
+        let search = controller.lanes.searches.entry(target.clone()).or_default();
+        assert_eq!(search.refused(&both, &none), Verdict::Hold(BTreeSet::from([second])));
+        assert!(search.take_half().is_some(), "the second one has its turn");
+        assert_eq!(search.clone().refused(&alone, &none), Verdict::Nobody);
+        controller.forgive(&first);
+        let search = controller.lanes.searches.entry(target).or_default();
+        assert_eq!(search.refused(&alone, &none), Verdict::Guilty(first));
+    }
+
     /// The Pod goes whose address was refused. What the Service waits for hours later has nothing
     /// to do with it.
     #[test]
