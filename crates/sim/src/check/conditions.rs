@@ -3,10 +3,11 @@
 //! on a Service that is not programmed takes from that time for how long it has not been.
 
 use super::api::PROGRAMMED;
-use super::form::{conditions, seconds};
+use super::form::{conditions, seconds, text};
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use control::KubernetesCall;
+use model::ObstacleKind;
 use serde_json::Value;
 
 /// What the API takes, in characters.
@@ -24,6 +25,29 @@ impl Stage {
                 self.fail("L4", format!("{wrong} in the condition of {name}: {condition}"));
                 return;
             }
+        }
+        self.check_blame(request);
+    }
+
+    /// S9: while Azure refuses one Service and nothing else goes wrong, no other is told that Azure
+    /// refuses it, whatever was written together with the one.
+    fn check_blame(&mut self, request: &KubernetesCall) {
+        let Some(refused) = &self.ledger.refused_alone else { return };
+        let Some(service) = self.object_at(&request.path) else { return };
+        let meta = &service["metadata"];
+        let name = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
+        if service["kind"] != "Service" || name == *refused {
+            return;
+        }
+        let refused = refused.clone();
+        count(&mut self.tally.checks, "S9");
+        let is_blamed = |object: &Value| {
+            let mut own = conditions(object).filter(|condition| condition["type"] == PROGRAMMED);
+            own.any(|c| c["status"] == "False" && c["reason"] == ObstacleKind::Rejected.reason())
+        };
+        if is_blamed(&request.body) && !is_blamed(&service) {
+            let text = format!("{name} is told that Azure refuses it, and Azure refuses {refused}");
+            self.fail("S9", text);
         }
     }
 
@@ -136,5 +160,26 @@ mod tests {
         assert!(wrong("True", now, known), "the status has not changed");
         assert!(wrong("False", then, known), "the status changes now");
         assert!(!wrong("False", then, 0), "the sender may not know it as it is");
+    }
+    #[test]
+    fn azure_refuses_one_service_and_no_other_is_told_so() {
+        let mut stage = Stage::plain(Layout::Single, 20_000);
+        stage.create(objects::service("default", 0));
+        stage.create(objects::service("default", 1));
+        stage.ledger.refused_alone = Some("default/web-0".to_owned());
+        let mut blamed = |name: &str, kind: ObstacleKind| {
+            let condition = json!({"type": PROGRAMMED, "status": "False", "reason": kind.reason()});
+            let request = KubernetesCall {
+                method: "PATCH",
+                path: format!("/api/v1/namespaces/default/services/{name}/status"),
+                content_type: "application/strategic-merge-patch+json",
+                body: json!({"status": {"conditions": [condition]}}),
+            };
+            stage.check_blame(&request);
+            stage.breach.take().is_some()
+        };
+        assert!(!blamed("web-0", ObstacleKind::Rejected));
+        assert!(blamed("web-1", ObstacleKind::Rejected));
+        assert!(!blamed("web-1", ObstacleKind::BackedOff), "it waits for the other one");
     }
 }

@@ -126,6 +126,8 @@ pub struct Ledger {
     pub(crate) looks: looks::Looks,
     /// What processes have called, and what Azure has answered.
     pub(crate) books: books::Books,
+    /// The Service that Azure refuses while nothing else goes wrong.
+    pub(crate) refused_alone: Option<String>,
     /// What an operator has paused.
     pub(crate) paused: Option<pauses::Paused>,
     /// What actors have done so far: their moves, and what they brought about since.

@@ -154,6 +154,7 @@ impl Play {
         self.stage.note_settled();
         let guests = [("default", 40), ("team", 41)];
         let refused = format!("default/web-{}", guests[0].1);
+        self.stage.ledger.refused_alone = Some(refused.clone());
         let poison = Poison::draw(refused, self.stage.scene.layout, &mut self.late);
         self.stage.poison = Some(poison);
         let brings = self.brings_public_ip();
@@ -169,6 +170,7 @@ impl Play {
         self.stage.advance(self.stage.now_ms + 60_000);
         self.come_right_beside_poison();
         self.stay_refused();
+        self.stage.ledger.refused_alone = None;
         self.mend_guest(guests[0]);
         self.stage.poison = None;
         for (namespace, slot) in guests {
