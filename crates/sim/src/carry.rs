@@ -292,7 +292,7 @@ impl Stage {
             }
             self.check_azure_write(&sent, &request, before.as_deref(), after.as_deref(), &answer);
         }
-        let (answer, delay) = wire::azure_answer(answer);
+        let (answer, delay) = wire::azure_answer(self.garbled(&request, answer));
         let answer = if lost == Some(Side::After) { ambiguous() } else { answer };
         self.answer_azure(&sent, call, answer, id, delay);
     }

@@ -1,5 +1,5 @@
-//! A Service that Azure refuses, or a list that it does not let the controller read, for as long as
-//! it does.
+//! A Service that Azure refuses, or a list that the controller is not let read or cannot, for as
+//! long as that is so.
 
 use crate::carry::bare_path;
 use crate::entries::entries;
@@ -10,9 +10,10 @@ use crate::scene::{self, Layout};
 use crate::stage::Stage;
 use crate::tally::count;
 use arm::{Method, Request};
-use azure_emulator::FaultKind;
+use azure_emulator::{Answer, FaultKind, Shown};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// What Azure says of a right that is missing.
 pub(crate) const UNREADABLE: &str = "AuthorizationFailed";
@@ -29,6 +30,8 @@ enum Refused {
     Endpoints,
     /// No Service: lists whose path ends so, in small letters.
     List(&'static str),
+    /// Nothing: the items of lists whose path ends so have a form that is not known.
+    Items(&'static str),
 }
 
 /// A Service that Azure refuses.
@@ -60,7 +63,7 @@ impl Poison {
             (false, false) => Refused::Balancer,
         };
         let codes: &[&'static str] = match part {
-            Refused::Registration | Refused::Endpoints | Refused::List(_) => {
+            Refused::Registration | Refused::Endpoints | Refused::List(_) | Refused::Items(_) => {
                 &["InvalidRequestFormat", "InvalidParameter"]
             }
             Refused::Address => &["PublicIPCountLimitReached", "InvalidRequestFormat"],
@@ -106,6 +109,12 @@ impl Poison {
         let (part, method, code) = (Refused::List(list), Method::Get, UNREADABLE);
         let service = String::new();
         Self { service, part, method, status: 403, code, retry_after_s: None, met: false, times: 0 }
+    }
+
+    /// Items of lists whose path ends so, in small letters, have a form that no contract has.
+    #[must_use]
+    pub fn of_items(list: &'static str) -> Self {
+        Self { part: Refused::Items(list), ..Self::of_list(list) }
     }
 
     fn refusal(&self) -> FaultKind {
@@ -169,12 +178,36 @@ impl Stage {
             Refused::Registration => {
                 self.azure.gateway(&scene::gateway()).map(|t| t["services"].to_string())
             }
-            Refused::Endpoints | Refused::List(_) => None,
+            Refused::Endpoints | Refused::List(_) | Refused::Items(_) => None,
         };
         let there = standing.is_some_and(|standing| has(&standing.to_lowercase()));
         let asked = if part == Refused::Address { false } else { has(&body) };
         let refused = (asked || has(&path.to_lowercase())) && !there;
         refused.then(|| poison.refusal())
+    }
+
+    /// What Azure answers: where that is on order, the items of a list have their ids, and besides
+    /// nothing that can be read.
+    pub(crate) fn garbled(&mut self, request: &Request, mut answer: Answer) -> Answer {
+        let Some(poison) = &mut self.poison else { return answer };
+        let Refused::Items(list) = poison.part else { return answer };
+        let path = bare_path(request).to_lowercase();
+        if request.method != Method::Get || !path.ends_with(list) {
+            return answer;
+        }
+        let garble = |item: &mut Value| item["properties"] = Value::String("later".to_owned());
+        let listed = answer.body.as_mut().and_then(|body| body.get_mut("value")?.as_array_mut());
+        for item in listed.into_iter().flatten() {
+            poison.met = true;
+            garble(item);
+        }
+        if let Shown::Page { items, .. } = &mut answer.shown {
+            for item in items {
+                poison.met = true;
+                garble(Arc::make_mut(item));
+            }
+        }
+        answer
     }
 
     /// Whether a Service that asks for a load balancer is refused, and has been.

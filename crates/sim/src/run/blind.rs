@@ -1,5 +1,6 @@
 //! The controller's identity loses the right to read a list, and gets it back: what stands stays,
-//! and Services say for so long that they cannot be checked.
+//! and Services say for so long that they cannot be checked. Or the items of a list have a form
+//! that is not known.
 
 use super::Play;
 use crate::check::form::{conditions, text};
@@ -19,7 +20,37 @@ const TOLD_MS: u64 = 300_000;
 const READ_MS: u64 = 180_000;
 const GUEST: (&str, u64) = ("default", 59);
 
+/// In how many runs of a thousand the items of a list have a form that is not known.
+const GARBLED: u64 = 400;
+/// For so long: several looks for drift.
+const GARBLED_MS: u64 = 300_000;
+
 impl Play {
+    /// L1: what a list names and cannot be read is there as it was, and nothing is written for it.
+    pub(super) fn be_puzzled(&mut self) {
+        let mut random = self.late.fork("unreadable items");
+        let throttled = self.stage.azure.options().throttle == Switch::On;
+        if self.stage.breach.is_some() || throttled || !random.permille(GARBLED) {
+            return;
+        }
+        self.heal();
+        self.judge_end();
+        let list = *random.pick(&LISTS);
+        let written = self.stage.ledger.attempts;
+        self.stage.poison = Some(Poison::of_items(list));
+        self.stage.advance(self.stage.now_ms + GARBLED_MS);
+        let met = self.stage.poison.take().is_some_and(|poison| poison.met);
+        if met && self.stage.breach.is_none() {
+            count(&mut self.stage.tally.checks, "L1");
+            if self.stage.ledger.attempts > written {
+                let text = format!("something is written because items of {list} are unreadable");
+                self.stage.fail("L1", text);
+            }
+        }
+        self.heal();
+        self.judge_end();
+    }
+
     /// L1: nothing is written for want of a list. L4: the guest's condition is True and says that
     /// the guest cannot be checked, until the list is read again.
     pub(super) fn be_blinded(&mut self) {

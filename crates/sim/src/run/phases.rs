@@ -22,6 +22,7 @@ impl Play {
         self.be_crammed();
         self.be_reported();
         self.be_blinded();
+        self.be_puzzled();
         self.be_respelled();
         self.be_taken_over();
         self.be_overtaken();
