@@ -10,7 +10,7 @@ const MARKS: [char; 2] = ['⟦', '⟧'];
 /// As many there are at least.
 const LEAST: usize = 45;
 /// Where mistakes are planted.
-const CRATES: [&str; 6] = ["arm", "control", "lease", "model", "observe", "plan"];
+const CRATES: [&str; 7] = ["arm", "control", "lease", "model", "observe", "plan", "plan-drift"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
