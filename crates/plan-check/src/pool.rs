@@ -1,17 +1,20 @@
 //! Nobody loses their backends.
 
 use super::{Breach, Lint};
-use model::azure::{LoadBalancer, Pool};
-use model::kubernetes::{Membership, Node, NodeRole};
+use model::azure::{LoadBalancer, Pool, Rule};
+use model::kubernetes::{Deletion, Membership, Node, NodeRole};
 use model::plan::{Action, Change, Resource};
 use model::policy::{Layout, PoolKind};
 use model::{Family, NodeName, ResourceId, ServiceName};
+use plan::own::Base;
 use plan::own::name::local_pool;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 impl Lint<'_> {
-    /// A pool that had addresses keeps some while rules lead to it and there are nodes for it.
+    /// A pool that had addresses keeps some while rules lead to it and there are nodes for it. The
+    /// rule of a Service that is being deleted stays until its address is closed, and leads nowhere
+    /// that anyone is promised.
     pub(super) fn pools(&mut self, change: &Change) {
         let Action::Put { before: Some(before), after } = &change.action else { return };
         let (Resource::LoadBalancer(before), Resource::LoadBalancer(after)) = (before, after)
@@ -28,7 +31,12 @@ impl Lint<'_> {
                 !pool.addresses.is_empty() && there.is_some_and(|pool| pool.addresses.is_empty());
             // Where the kind of members is switched, rules lead over another pool meanwhile.
             let id = after.id.child("backendAddressPools", &pool.name);
-            let used = after.rules.iter().any(|rule| rule.pool.as_ref() == Some(&id));
+            let mut leading = after.rules.iter().filter(|rule| rule.pool.as_ref() == Some(&id));
+            let goes = |rule: &Rule| {
+                let service = Base::of(&rule.name).and_then(|base| self.services.get(&base));
+                service.is_some_and(|service| service.deletion == Deletion::Requested)
+            };
+            let used = leading.any(|rule| !goes(rule));
             if emptied && used && self.is_missed(pool, &before.id) {
                 self.say(Breach::PoolEmptied, &change.target, format!("pool {}", pool.name));
             }

@@ -285,7 +285,12 @@ fn limits() {
 fn backends_and_order() {
     let world = world();
     let empty = edit(&world, |b| b.pools[0].addresses.clear());
-    assert_eq!(found(&world, vec![empty]), [Breach::PoolEmptied]);
+    assert_eq!(found(&world, vec![empty.clone()]), [Breach::PoolEmptied]);
+    let mut leaving = world.clone();
+    for service in leaving.kubernetes.services.values_mut() {
+        Arc::make_mut(service).deletion = Deletion::Requested;
+    }
+    assert_eq!(found(&leaving, vec![empty]), []);
     let mut bare = world.clone();
     bare.kubernetes.services.values_mut().for_each(|s| Arc::make_mut(s).finalizers.clear());
     let causes: BTreeSet<_> = bare.kubernetes.services.keys().cloned().collect();
