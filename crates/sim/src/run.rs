@@ -12,6 +12,7 @@ mod lists;
 mod locks;
 mod pauses;
 mod phases;
+mod records;
 mod remaining;
 mod report;
 mod room;

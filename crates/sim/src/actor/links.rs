@@ -19,6 +19,11 @@ fn service(number: u64) -> Value {
     service["metadata"]["name"] = json!(format!("link-{number}"));
     service["metadata"]["annotations"][key("azure-load-balancer-internal")] = json!("true");
     service["metadata"]["annotations"][key("azure-pls-create")] = json!("true");
+    if !number.is_multiple_of(2) {
+        // Its Private Link Service has addresses there, too.
+        service["metadata"]["annotations"][key("azure-load-balancer-internal-subnet")] =
+            json!("apps");
+    }
     // Somebody may be connected when it goes.
     service["metadata"]["annotations"]["ballast.dev/disconnect-private-endpoints"] = json!("true");
     service

@@ -40,6 +40,17 @@ fn is_worker(node: &Value) -> bool {
     whole && !node["spec"]["providerID"].is_null() && !is_out(node) && !is_going(node)
 }
 
+/// Who has a node go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// By the label for planned work, whatever it says.
+    Operator,
+    /// By the taint of the cluster autoscaler.
+    Autoscaler,
+    /// By a taint and the label that leaves nodes out of load balancers.
+    Karpenter,
+}
+
 impl Company {
     pub(super) fn node(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
         let index = u32::try_from(random.below(u64::from(MACHINES))).unwrap_or(0);
@@ -210,20 +221,22 @@ impl Company {
         Some((*index, machines::nic_of(machine).unwrap_or_else(|| machine.to_lowercase())))
     }
 
-    /// The node is to go, or is not any more: by the operator's label, whatever it says, or by the
-    /// cluster autoscaler's taint.
-    pub(crate) fn send_worker(&mut self, index: u32, planned: bool, goes: bool, stage: &mut Stage) {
+    /// The node is to go, or is not any more.
+    pub(crate) fn send_worker(&mut self, index: u32, by: Sender, goes: bool, stage: &mut Stage) {
         let says = if index.is_multiple_of(2) { "" } else { "false" };
         let (label, taints) =
             if goes { (json!(says), taints()) } else { (Value::Null, Value::Null) };
-        let patch = match planned {
-            true => json!({"metadata": {"labels": {DRAIN: label}}}),
-            false => json!({"spec": {"taints": taints}}),
+        let patch = match by {
+            Sender::Operator => json!({"metadata": {"labels": {DRAIN: label}}}),
+            Sender::Autoscaler => json!({"spec": {"taints": taints}}),
+            Sender::Karpenter => {
+                json!({"spec": {"taints": taints}, "metadata": {"labels": {EXCLUDE: label}}})
+            }
         };
         let name = self.nodes.get(&index).map(name_of).unwrap_or_default();
         self.change_node(index, &name, patch, stage);
         let what = if goes { "is to go" } else { "stays" };
-        stage.trace.say(stage.now_ms, || format!("node {name} {what}, planned: {planned}"));
+        stage.trace.say(stage.now_ms, || format!("node {name} {what}, by {by:?}"));
         stage.follow();
     }
 

@@ -28,6 +28,7 @@ impl Play {
         self.be_overtaken();
         self.be_rewritten();
         self.be_refused_at_once();
+        self.be_unrecorded();
         if self.stage.scene.with.contains(&Fault::Hostile) {
             self.be_attacked();
         }

@@ -29,8 +29,9 @@ const POLICY: &str = "driftPolicy";
 /// Who has what is changed, and who comes meanwhile.
 const CHANGED: (&str, u64) = ("default", 56);
 const NEXT: (&str, u64) = ("default", 58);
-/// What the other client changes the idle timeout to.
+/// What the other client changes the idle timeout to, and the interval of the rule's own probe.
 const MINUTES: u64 = 9;
+const SECONDS: u64 = 17;
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 
 /// A rule, by its load balancer's id and its name.
@@ -76,7 +77,12 @@ impl Play {
         if !self.change_rule(place, goes) {
             return;
         }
-        let left = if goes { Value::Null } else { json!(MINUTES) };
+        let left = self.standing_at(place);
+        let changed = left["idle timeout"] == if goes { Value::Null } else { json!(MINUTES) };
+        if !changed && self.stage.breach.is_none() {
+            let text = format!("{} is {left}, although drift is reported and left", place.1);
+            self.stage.fail("L1", text);
+        }
         self.judge_left(place, &left, "although drift is reported and left");
         if restarted && self.stage.breach.is_none() {
             for number in 0..self.stage.processes.len() {
@@ -110,6 +116,10 @@ impl Play {
             for own in rules.iter_mut().filter(|other| other["name"] == **rule) {
                 own["properties"]["idleTimeoutInMinutes"] = json!(MINUTES);
             }
+            // Its own probe has the rule's name.
+            let probes = resource["properties"]["probes"].as_array_mut().filter(|_| !goes);
+            let own = probes.into_iter().flatten().filter(|probe| probe["name"] == **rule);
+            own.for_each(|probe| probe["properties"]["intervalInSeconds"] = json!(SECONDS));
         });
         self.stage.after_hands(&before);
         if !changed {
@@ -140,9 +150,9 @@ impl Play {
             return;
         }
         count(&mut self.stage.tally.checks, "L1");
-        let is = self.timeout_at(place);
+        let is = self.standing_at(place);
         if is != *left {
-            let text = format!("the idle timeout of {} was {left}, and is {is} {when}", place.1);
+            let text = format!("{} was {left}, and is {is} {when}", place.1);
             self.stage.fail("L1", text);
         }
     }
@@ -168,12 +178,15 @@ impl Play {
         })
     }
 
-    /// The idle timeout of a rule; null where the rule is gone.
-    fn timeout_at(&self, (balancer, rule): &Place) -> Value {
-        let balancer = self.stage.azure.shown_by_id(balancer);
-        let rules = balancer.as_ref().map(|balancer| parts(balancer, "loadBalancingRules"));
-        let rule = rules.and_then(|rules| rules.get(rule).copied());
-        rule.map_or(Value::Null, |rule| rule["properties"]["idleTimeoutInMinutes"].clone())
+    /// The idle timeout of a rule and the interval of its own probe; null where there is none.
+    fn standing_at(&self, (balancer, name): &Place) -> Value {
+        let balancer = self.stage.azure.shown_by_id(balancer).unwrap_or_default();
+        let field = |kind: &str, key: &str| {
+            let part = parts(&balancer, kind).remove(name);
+            part.map_or(Value::Null, |part| part["properties"][key].clone())
+        };
+        json!({"idle timeout": field("loadBalancingRules", "idleTimeoutInMinutes"),
+            "interval": field("probes", "intervalInSeconds")})
     }
 
     /// Whether an Event tells the guest of drift.
