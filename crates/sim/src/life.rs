@@ -39,6 +39,15 @@ impl Stage {
         }
     }
 
+    /// The process that leads stands still for so long.
+    pub(crate) fn hold_leader(&mut self, still_ms: u64) {
+        let Some((number, _)) = self.lease.holder else { return };
+        let until_ms = self.now_ms + still_ms;
+        self.trace.say(self.now_ms, || format!("process {number} stands still for {still_ms} ms"));
+        let process = &mut self.processes[number];
+        process.paused_until = process.paused_until.max(until_ms);
+    }
+
     /// A process dies and another starts in its place. `how` goes into the trace.
     pub fn kill(&mut self, number: usize, how: &str) {
         self.trace.say(self.now_ms, || format!("process {number} dies: {how}"));

@@ -17,6 +17,7 @@ mod remaining;
 mod report;
 mod room;
 mod spelling;
+mod terms;
 mod turns;
 mod unclaimed;
 mod variety;

@@ -8,6 +8,8 @@ use crate::tally::count;
 const PAUSED_MS: u64 = 90_000;
 /// In how many pauses of a thousand there is one.
 const RESTARTED: u64 = 500;
+/// In how many of a thousand the operator has paused something else just before.
+const OTHER_FIRST: u64 = 500;
 
 impl Play {
     /// S5 and L4 during a pause; L1 and L4 once it has ended.
@@ -18,6 +20,11 @@ impl Play {
         let mut random = self.late.fork("pause of all writes");
         let which = usize::try_from(random.below(PAUSES.len() as u64)).unwrap_or(0);
         self.stage.note_settled();
+        if random.permille(OTHER_FIRST) {
+            // What is paused may change while a pause lasts.
+            self.stage.pause_writes(Some((which + 1) % PAUSES.len()));
+            self.stage.advance(self.stage.now_ms + HEARD_MS);
+        }
         self.stage.pause_writes(Some(which));
         self.stage.advance(self.stage.now_ms + HEARD_MS);
         let guest = ("default", 46);

@@ -29,6 +29,7 @@ impl Play {
         self.be_rewritten();
         self.be_refused_at_once();
         self.be_unrecorded();
+        self.be_led_in_turns();
         if self.stage.scene.with.contains(&Fault::Hostile) {
             self.be_attacked();
         }
