@@ -156,8 +156,8 @@ pub(super) fn services_of<'a>(part: &'a Part, values: [Option<&'a Value>; 2]) ->
     lists.flatten().filter_map(Value::as_str).collect()
 }
 
-/// Rows among these parts that name a service which an update takes away: Azure refuses that as long
-/// as an address names the service.
+/// Rows among these parts that name a service which an update takes away: Azure refuses that as
+/// long as an address names the service.
 pub(super) fn naming_who_goes(
     azure: &Azure,
     update: &ServicesUpdate,

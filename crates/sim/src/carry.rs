@@ -1,6 +1,7 @@
 //! Steps of controllers and what becomes of their effects.
 
 use crate::fault::Fault;
+use crate::path::bare_path;
 use crate::process::Hold;
 use crate::refusal::azure_fault;
 use crate::scene;
@@ -8,7 +9,7 @@ use crate::stage::{Happening, Rightful, Sent, Stage};
 use crate::tally::count;
 use crate::weather::{Crash, Side, Weather, suiting};
 use crate::wire;
-use arm::{Answer, Method, Request, Target, TransportFault};
+use arm::{Answer, Method, Request, TransportFault};
 use azure_emulator::Fault as AzureFault;
 use control::{CallId, Effect, Event, KubernetesAnswer, KubernetesCall};
 use kube_emulator::{Failure, Fault as ApiFault};
@@ -17,12 +18,6 @@ use std::sync::Arc;
 
 /// Wake-ups in a row that may lead to nothing before it counts as spinning.
 const IDLE_WAKES: u32 = 200;
-
-/// The path of a request without host and query.
-pub(crate) fn bare_path(request: &Request) -> &str {
-    let (Target::Path(path) | Target::Url(path)) = &request.target;
-    path.split('?').next().unwrap_or("")
-}
 
 /// A write in a few words: method, kind and name.
 fn describe(method: &str, path: &str) -> String {

@@ -101,7 +101,7 @@ impl std::fmt::Display for Happening {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::AzureArrives(_, _, request, _) => {
-                let path = crate::carry::bare_path(request);
+                let path = crate::path::bare_path(request);
                 let name = path.rsplit('/').next().unwrap_or("");
                 write!(f, "Azure gets {} {name}", request.method.name())
             }

@@ -36,6 +36,7 @@ pub mod wire;
 mod carry;
 mod edits;
 mod fact;
+mod path;
 mod refusal;
 mod shortage;
 

@@ -1,9 +1,9 @@
 //! A Service that Azure refuses, or a list that the controller is not let read or cannot, for as
 //! long as that is so.
 
-use crate::carry::bare_path;
 use crate::entries::entries;
 use crate::fault::Fault;
+use crate::path::bare_path;
 use crate::random::Random;
 use crate::refusal::refusal;
 use crate::scene::{self, Layout};

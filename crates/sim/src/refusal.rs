@@ -1,7 +1,7 @@
 //! Faults as the Azure emulator knows them.
 
-use crate::carry::bare_path;
 use crate::fault::Fault;
+use crate::path::bare_path;
 use arm::{Method, Request};
 use azure_emulator::FaultKind;
 

@@ -2,7 +2,7 @@
 //! that counts against it, those that are under way together all at once, until the next calls are
 //! granted.
 
-use crate::check::budget::limits_of;
+use crate::path::limits_of;
 use crate::random::Random;
 use crate::refusal::refusal;
 use crate::stage::Stage;

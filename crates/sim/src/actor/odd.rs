@@ -1,6 +1,6 @@
-//! Owners who write what has no effect: unknown keys, keys for ports that the Service does not have,
-//! lists with entries that do not count, flags that are neither true nor false. The owners learn of
-//! it (`promise`), and have all else that they ask for.
+//! Owners who write what has no effect: unknown keys, keys for ports that the Service does not
+//! have, lists with entries that do not count, flags that are neither true nor false. The owners
+//! learn of it (`promise`), and have all else that they ask for.
 
 use super::user::key;
 use super::variety::OWNERS;

@@ -3,7 +3,7 @@
 
 use super::Company;
 use super::vandal::delete;
-use crate::carry::bare_path;
+use crate::path::bare_path;
 use crate::random::Random;
 use crate::scene::Outbound;
 use crate::scene::objects::{is_theirs, spare};

@@ -1,8 +1,8 @@
 //! What is wrong on the way to Azure.
 
 use super::{Canary, Mutant};
-use crate::carry::bare_path;
 use crate::check::form::parts;
+use crate::path::bare_path;
 use crate::scene;
 use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
 use crate::stage::Stage;

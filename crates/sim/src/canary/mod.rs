@@ -6,7 +6,7 @@ mod azure;
 mod tables;
 mod timeouts;
 
-use crate::carry::bare_path;
+use crate::path::bare_path;
 use crate::scene::SECRET;
 use crate::stage::Stage;
 use arm::{Answer, Request};

@@ -3,8 +3,8 @@
 use super::differential::apart;
 use super::fair::Lists;
 use super::form::{foreign, is_in, parts, plain, told};
-use crate::carry::bare_path;
 use crate::config::without_cluster;
+use crate::path::bare_path;
 use crate::scene::objects::{is_brought, is_theirs};
 use crate::stage::{Rightful, Sent, Stage};
 use crate::tally::count;

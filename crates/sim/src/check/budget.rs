@@ -13,7 +13,7 @@ use self::record::Learnt;
 use self::repeats::Asked;
 use self::reply::heard;
 use super::seen::Seen;
-use crate::carry::bare_path;
+use crate::path::{quotas, target_of};
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use arm::{Answer, Method, Request};
@@ -178,38 +178,6 @@ pub(super) enum End {
     Runs,
     /// It failed.
     Failed,
-}
-
-/// What a call uses: Resource Manager counts reads, writes and deletes of a subscription apart,
-/// each provider counts reads and the rest. A provider's own description is Resource Manager's.
-fn quotas(method: Method, path: &str) -> [String; 2] {
-    let part = |name: &str, at: usize| {
-        let mut parts = path.split('/').skip_while(|part| *part != name);
-        parts.nth(at).unwrap_or_default().to_owned()
-    };
-    let subscription = part("subscriptions", 1);
-    let provider_name =
-        if part("providers", 2).is_empty() { String::new() } else { part("providers", 1) };
-    let (manager, provider) = match method {
-        Method::Get => ("reads", "reads"),
-        Method::Delete => ("deletes", "writes"),
-        _ => ("writes", "writes"),
-    };
-    [
-        format!("{manager} of {subscription}"),
-        format!("{provider} of {provider_name} of {subscription}"),
-    ]
-}
-
-/// What a request uses.
-pub(crate) fn limits_of(request: &Request) -> [String; 2] {
-    quotas(request.method, &target_of(request))
-}
-
-/// The path of a request, lower case.
-fn target_of(request: &Request) -> String {
-    let path = bare_path(request);
-    path.find("/subscriptions/").map_or(path, |at| &path[at..]).to_lowercase()
 }
 
 /// What a call is about: all that changes a gateway's tables, and what follows it, is about the

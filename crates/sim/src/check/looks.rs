@@ -2,7 +2,7 @@
 //! drift (docs/drift.md), and not much more often. Azure's limits of reads are the subscription's:
 //! what one client reads in vain another one lacks.
 
-use crate::carry::bare_path;
+use crate::path::bare_path;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use arm::{Method, Request, Target};

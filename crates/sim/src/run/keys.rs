@@ -215,7 +215,8 @@ mod tests {
             let closed = closed(&written, &mut Random::new(seed));
             let mut all = closed.as_array().into_iter().flatten();
             assert!(all.any(|element| element[OPEN] == false));
-            scene.config(&json!({ CONFIGURATIONS: closed }));
+            let config = scene.config(&json!({ CONFIGURATIONS: closed }));
+            assert_eq!(config.written[CONFIGURATIONS], closed);
         }
     }
 }

@@ -8,7 +8,8 @@
 //! for another one, for others to join it, or for a lock on its resource, which Azure answers with
 //! 429, too; what was read before is read again when nothing more urgent is to be read.
 
-use super::{Call, Heard, Key, LONGEST_MS, quotas, target_of};
+use super::{Call, Heard, Key, LONGEST_MS};
+use crate::path::{quotas, target_of};
 use crate::stage::Stage;
 use crate::tally::count;
 use arm::Request;

@@ -1,6 +1,7 @@
 //! What replies of Azure's say.
 
-use super::{Call, End, Heard, Purpose, quotas};
+use super::{Call, End, Heard, Purpose};
+use crate::path::quotas;
 use arm::{Method, Reply};
 use serde_json::Value;
 
