@@ -203,6 +203,32 @@ mod tests {
         assert_eq!(outcome(&world, &policy), (vec![(NEW, AdminState::None)], vec![]));
     }
 
+    /// The members of the pool after the plan, by their names.
+    fn names(world: &World) -> Vec<(IpAddr, String)> {
+        let (plan, _) = crate::plan(world, &policy(30));
+        let after = plan.changes.iter().find_map(|change| match &change.action {
+            Action::Put { after: Resource::LoadBalancer(after), .. } => Some(after),
+            _ => None,
+        });
+        let members = after.expect("the pool is written").pools[0].addresses.iter();
+        members.map(|a| (a.address, a.name.to_string())).collect()
+    }
+
+    #[test]
+    fn a_node_with_another_address_is_in_its_pool_under_two_names_while_the_former_drains() {
+        let third = IpAddr::V4(std::net::Ipv4Addr::new(10, 224, 0, 6));
+        let named = |all: [(IpAddr, &str); 3]| all.map(|(at, name)| (at, name.to_owned()));
+        let mut world = stage(|node| Some(Node { addresses: vec![third], ..node }));
+        let moved = [(OLD, "10.224.0.4"), (NEW, "vmss000001"), (third, "vmss000000")];
+        assert_eq!(names(&world), named(moved));
+        // The former address is another node's by now: it stays in the pool as it is.
+        let mut other = (**world.kubernetes.nodes.values().next().expect("a node")).clone();
+        (other.name, other.addresses) = (NodeName::new("vmss000002"), vec![OLD]);
+        world.kubernetes.nodes.insert(other.name.clone(), Arc::new(other));
+        let taken = [(OLD, "vmss000000"), (NEW, "vmss000001"), (third, "10.224.0.6")];
+        assert_eq!(names(&world), named(taken));
+    }
+
     #[test]
     fn draining_twice_writes_once() {
         let policy = policy(30);

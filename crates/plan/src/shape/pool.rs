@@ -241,9 +241,35 @@ fn fill(draft: &Draft<'_>, pool: &mut Pool, family: Family, nodes: &[Arc<Node>],
     let gone = room.leaving.iter().filter_map(|address| present.get(address));
     let gone = gone.map(|a| PoolAddress { admin: AdminState::Down, ..(*a).clone() });
     wanted.extend(gone.take(room.most.saturating_sub(wanted.len())));
+    name_apart(&mut wanted, &present, room.leaving);
     wanted.sort();
     pool.addresses = wanted;
     pool.network = Some(draft.policy.network());
+}
+
+/// Gives every address a name of its own: Azure takes no pool in which two have one
+/// (DuplicateResourceName: kubernetes-sigs/cloud-provider-azure, issue 10307). A node with another
+/// address than before is in the pool with both while the former one drains, and so is a node that
+/// was made anew under its name. An address that stays keeps its name, one that joins has its
+/// node's; whichever lacks a name then is called after itself, an address that drains first.
+fn name_apart(
+    addresses: &mut [PoolAddress],
+    present: &BTreeMap<IpAddr, &PoolAddress>,
+    leaving: &[IpAddr],
+) {
+    if addresses.iter().all(|a| present.contains_key(&a.address)) {
+        // Azure has taken these names.
+        return;
+    }
+    addresses.sort_by_key(|a| (leaving.contains(&a.address), !present.contains_key(&a.address)));
+    let mut names = BTreeSet::new();
+    for one in addresses.iter_mut().filter(|a| !a.name.is_empty()) {
+        if !names.insert(name::folded(&one.name)) {
+            let own = one.address.to_string().replace(':', "-");
+            names.insert(own.clone());
+            one.name = Arc::from(own);
+        }
+    }
 }
 
 /// Addresses of all nodes.
