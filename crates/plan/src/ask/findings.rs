@@ -56,10 +56,11 @@ rules! {
         "{value} has no effect; only used where each node set has its own load balancer";
     UNKNOWN_CONFIGURATION Refusal "UnknownConfiguration"
         "azure-load-balancer-configurations: lb9"
-        "must name an entry of multipleStandardLoadBalancerConfigurations";
+        "must name at least one entry of multipleStandardLoadBalancerConfigurations";
     UNKNOWN_CONFIGURATION_NAME Note "UnknownConfigurationName"
         "azure-load-balancer-configurations: lb9"
-        "{value} is ignored; names must be those of multipleStandardLoadBalancerConfigurations";
+        "{value} names no entry of multipleStandardLoadBalancerConfigurations and is ignored; the \
+         other names of the list count";
     CONFIGURATIONS_IGNORED Note "ConfigurationsIgnored"
         "azure-load-balancer-configurations: lb1"
         "{value} has no effect; only used with multipleStandardLoadBalancerConfigurations";
@@ -400,7 +401,8 @@ rules! {
          connected";
     PAUSED Hold "Paused"
         "ballast.dev/pause"
-        "nothing of the Service is written to Azure while its owner pauses it; what it has stays";
+        "nothing of the Service is written to Azure while its owner pauses it, but its backends \
+         still follow nodes and Pods; what it has stays";
     DELETION_PROTECTED Hold "DeletionProtected"
         "ballast.dev/deletion-protection"
         "the Service keeps its finalizer and all it has in Azure until the annotation is taken off";
