@@ -244,6 +244,8 @@ const UNREACHABLE: &[(&str, &str)] = &[
     ("ServiceGatewayNoNode", "needs EndpointSlices"),
     ("ServiceGatewayUnknownNode", "needs EndpointSlices"),
     ("ServiceGatewayTornSlice", "needs EndpointSlices"),
+    ("EndpointsOutsideCluster", "needs a migration"),
+    ("HasBothAddresses", "needs a migration"),
     ("TargetPortUnknown", "needs EndpointSlices, or none"),
     ("TargetPortsDiffer", "needs EndpointSlices"),
     ("TargetPortShared", "needs EndpointSlices"),

@@ -444,6 +444,14 @@ rules! {
         "endpoints: web-x7k2p"
         "EndpointSlice {value} counts for no Service; its label kubernetes.io/service-name must \
          name the Service that its owner reference does";
+    ENDPOINTS_OUTSIDE_CLUSTER Refusal "EndpointsOutsideCluster"
+        "endpoints"
+        "none is on a node of the cluster, and container load balancers lead to no others; the \
+         Service keeps its load balancer over nodes until one is";
+    HAS_BOTH_ADDRESSES Note "HasBothAddresses"
+        "layoutMigration"
+        "the Service moves to other load balancers and has the addresses of both; the former one \
+         leaves its status once keepBoth is over: let clients use the new one instead";
 
     TARGET_PORT_UNKNOWN Note "TargetPortUnknown"
         "spec.ports: targetPort http"
@@ -516,6 +524,7 @@ mod tests {
             include_str!("../pods/table/tenancy.rs"),
             include_str!("../claim/placement/per_set.rs"),
             include_str!("../claim/placement/several.rs"),
+            include_str!("../migration/join.rs"),
         ];
         let listed: BTreeSet<&str> = RULES.iter().map(|r| r.name).chain(OTHER).collect();
         let mut named = 0;

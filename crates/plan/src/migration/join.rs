@@ -2,6 +2,7 @@
 
 use super::stage::{Stage, Stages, Way, ips};
 use super::{MOVING, Sides};
+use crate::ask::findings::{ENDPOINTS_OUTSIDE_CLUSTER, HAS_BOTH_ADDRESSES};
 use crate::shape::unserved;
 use crate::tell::condition;
 use crate::tell::kubernetes::{drops, is_same, object};
@@ -14,11 +15,6 @@ use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
 use model::{Plan, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// The rule of the note on Services that have both addresses.
-const BOTH: &str = "HasBothAddresses";
-/// The rule of the finding on Services that only nodes can serve.
-const OUTSIDE: &str = "EndpointsOutsideCluster";
 
 /// What was planned of each kind of load balancers.
 pub(super) struct Planned {
@@ -297,9 +293,7 @@ fn stay(report: &mut ServiceReport, way: &Way, former: &ServiceReport) {
     if way.part(way.home).is_empty() {
         report.addresses.clone_from(&former.addresses);
     }
-    let message = "none is on a node of the cluster, and container load balancers lead to no \
-                   others; the Service keeps its load balancer over nodes until one is";
-    report.findings.push(Finding::refusal(OUTSIDE, "endpoints", "", message));
+    report.findings.push(ENDPOINTS_OUTSIDE_CLUSTER.found("endpoints", ""));
 }
 
 /// Where the former load balancer has to stay, although the Service has moved, its owner learns
@@ -326,7 +320,7 @@ fn both(way: &Way) -> Finding {
          its status once keepBoth is over: let clients use {} instead",
         ips(way.part(way.home))
     );
-    Finding::note(BOTH, "layoutMigration", "", &message)
+    HAS_BOTH_ADDRESSES.found_with("layoutMigration", "", &message)
 }
 
 /// What is said of the whole.
@@ -425,7 +419,8 @@ mod tests {
         let (moving, idle) = of(&way);
         assert_eq!((moving.state, moving.findings.len(), idle), (State::Programmed, 0, false));
         let (staying, idle) = of(&Way { outside: true, ..way.clone() });
-        assert_eq!((staying.state, staying.findings[0].rule), (State::RefusedServing, OUTSIDE));
+        assert_eq!(staying.state, State::RefusedServing);
+        assert_eq!(staying.findings[0].rule, ENDPOINTS_OUTSIDE_CLUSTER.name);
         assert_eq!((staying.addresses, staying.waits), (there.addresses.clone(), Vec::new()));
         assert!(idle);
         // Who has left does not come back.
