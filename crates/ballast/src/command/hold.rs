@@ -135,7 +135,8 @@ async fn annotate(service: &ServiceName, client: &Client, verb: Verb) -> Outcome
         Verb::Pause => (
             PAUSE,
             Some("true"),
-            "is paused: nothing of it is written to Azure, and what it has stays. `resume` ends it",
+            "is paused: nothing of it is written to Azure, but its backends still follow nodes and \
+             Pods. `resume` ends it",
         ),
         Verb::Resume => (PAUSE, None, "is resumed"),
         Verb::Confirm => (

@@ -51,14 +51,14 @@ fn reasons() -> String {
     text += "\n### Findings about Services\n\n\
              - A note: the Service is programmed. The Event is a Warning with the rule as its \
              reason.\n\
-             - A refusal: the Service keeps what it had until its owner changes it. The Event has \
-             the reason\n\x20 `SyncLoadBalancerFailed`; on container load balancers there is a \
-             second one with the rule as its reason.\n\
+             - A refusal: the Service keeps what it had until the cause is gone: in the Service, \
+             the cloud config, the cluster or\n\x20 Azure. The Event has the reason \
+             `SyncLoadBalancerFailed`; on container load balancers there is a second one with\n\
+             \x20 the rule as its reason.\n\
              - A hold: the owner holds the Service back by an annotation, until the owner removes \
              it or confirms the\n\x20 change. The Event is a Warning with the rule as its \
              reason.\n\n\
-             A Service that breaks one rule several times gets one Event. For notes and refusals, \
-             change the field to a\nvalue that is allowed.\n\n\
+             A Service that breaks one rule several times gets one Event.\n\n\
              An example is the key that the finding names (annotations without \
              `service.beta.kubernetes.io/`) and the value in its\ntext. That value is not always \
              one that you wrote: `51 tags`, or the public IP's name in `loadBalancerSku: web`.\n\n\

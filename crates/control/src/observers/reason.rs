@@ -50,12 +50,12 @@ reasons! {
         "Nothing of the Service is left in Azure."
         "Nothing.";
     SYNC_FAILED Warning Service "SyncLoadBalancerFailed"
-        "The Service asks for something impossible, or Azure refuses it or cannot be read. What it \
-         had stays."
-        "Read the message: it names the annotation, its value and what is allowed, or has Azure's \
-         error. Change the Service, or the cause in Azure. An edit of the Service causes an \
-         attempt at once; without one the next attempt follows after at most a minute, or later \
-         where Azure's `Retry-After` asks for it.";
+        "The Service asks for something impossible, a call to Azure or the API server fails or is \
+         not answered, or an operator has paused writes. What the Service had stays."
+        "Read the message: it names the annotation, its value and what is allowed, or the call and \
+         its error, or the pause. Change the Service, or remove the cause. An edit of the Service \
+         causes an attempt at once; without one the next attempt follows after at most a minute, \
+         or later where Azure's `Retry-After` asks for it.";
     DRIFT Warning Service "AzureDrift"
         "Another client changed what the Service has in Azure."
         "Nothing with `driftPolicy: repair`. With `report` see [drift](drift.md).";
