@@ -13,7 +13,7 @@ use crate::own::tags;
 use crate::pods::table::{DiffTracker, hosted, is_alive};
 use model::azure::{NatGateway, Provisioning, PublicIp, Rest, Sku};
 use model::gateway::{DefaultService, Direction, GatewayService};
-use model::kubernetes::{Custody, POD_FINALIZER, Pod};
+use model::kubernetes::{Claim, Custody, POD_FINALIZER, Pod};
 use model::plan::{Change, Resource};
 use model::report::{Until, Wait};
 use model::{Family, ResourceId, ServiceUid};
@@ -53,9 +53,7 @@ struct Members {
     asked: bool,
     /// One of them has our finalizer and is alive, with or without an address.
     alive: bool,
-    /// One of them is certain to have it still. A Pod that is not made to wait for it is published
-    /// where the gateway stands, and is no reason to make one: of a public IP without a NAT gateway
-    /// only Pods with our finalizer say whose it is.
+    /// One of them is certain to have it still.
     certain: bool,
     /// Something may be in Azure on account of a Pod with our finalizer, alive or not, whatever
     /// its label says by now.
@@ -168,8 +166,7 @@ fn members(
             of.addressed |= addressed;
             of.claimed |= addressed && claimed;
             of.alive |= claimed;
-            let kept = pod.finalizers.contains(POD_FINALIZER);
-            of.certain |= claimed && kept && pod.custody == Custody::Own;
+            of.certain |= claimed && (pod.custody == Custody::Own || pod.claim == Claim::Waived);
         }
     }
     members
