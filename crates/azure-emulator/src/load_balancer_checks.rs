@@ -298,20 +298,13 @@ fn check_private_frontend(inside: &Value, id: &str) -> Checked {
 
 fn check_pool_addresses(id: &str, inside: &Value, addresses: &[Value]) -> Checked {
     let network = !text(inside, &["virtualNetwork", "id"]).is_empty();
-    let (mut seen, mut names) = (BTreeSet::new(), BTreeSet::new());
+    let mut seen = BTreeSet::new();
     for address in addresses {
         let own = &address["properties"];
         let given = text(own, &["ipAddress"]);
-        let name = text(address, &["name"]);
-        if name.is_empty() {
+        if text(address, &["name"]).is_empty() {
             let message = format!("An address of backend pool {id} has no name.");
             return refuse("InvalidRequestFormat", message);
-        }
-        // Code and text: kubernetes-sigs/cloud-provider-azure, issue 10307.
-        if !names.insert(name.to_lowercase()) {
-            let message =
-                format!("Resource {id}/ has two child resources with the same name ({name}).");
-            return refuse("DuplicateResourceName", message);
         }
         let Ok(parsed) = given.parse::<IpAddr>() else {
             if !text(own, &["loadBalancerFrontendIPConfiguration", "id"]).is_empty() {
