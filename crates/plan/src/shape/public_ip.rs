@@ -382,6 +382,9 @@ fn put(draft: &mut Draft<'_>, chosen: &Chosen, id: ResourceId, mut edit: Edited)
 /// known order, and a refused first one leaves no second one behind.
 fn elder(draft: &Draft<'_>, chosen: &Chosen, causes: &BTreeSet<ServiceUid>) -> Option<Wait> {
     let first = causes.iter().find_map(|uid| chosen.get(&(uid.clone(), Family::V4)))?;
+    if draft.world.in_flight.get(first).is_some_and(|write| write.goes) {
+        return Some(Wait::Writing(first.clone()));
+    }
     let missing = draft.public_ip(first).is_none();
     missing.then(|| Wait::Resource { id: first.clone(), until: Until::Ready })
 }

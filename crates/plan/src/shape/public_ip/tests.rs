@@ -7,7 +7,7 @@ use model::kubernetes::{Custody, Service, Wish};
 use model::plan::{Action, Change, Edit, FinalizerPurpose, Resource};
 use model::policy::BalancerSku;
 use model::report::{State, Until, Wait};
-use model::world::{Hold, Need};
+use model::world::{Hold, InFlight, Need};
 use model::{Family, Group, Policy, ServiceName, World};
 use plan_check::check;
 use std::sync::Arc;
@@ -404,6 +404,22 @@ fn two_families_are_told_at_once() {
     let six = ips.find(|ip| ip.family == Family::V6).expect("it has one of IPv6");
     Arc::make_mut(six).provisioning = Provisioning::Busy;
     assert_eq!(told(&world), Vec::<String>::new());
+}
+
+/// The Service is turned back while Azure deletes its public IPs, and that of IPv6 is gone first.
+#[test]
+fn the_second_family_waits_while_the_first_ones_public_ip_goes() {
+    let mut world = dual(public(1));
+    let name = |ip: &PublicIp| ip.id.name().contains(&*uid(1).base_name());
+    let ips = public_ips_mut(&mut world);
+    let four = ips.values().find(|ip| name(ip) && ip.family == Family::V4).expect("one");
+    let four = four.id.clone();
+    ips.retain(|_, ip| !name(ip) || ip.family == Family::V4);
+    let write = InFlight { goes: true, ..in_flight([uid(1)]) };
+    world.in_flight.insert(four.clone(), write);
+    let all = changes(&world);
+    let six = all.iter().find(|change| change.target.name().ends_with("-IPv6"));
+    assert!(six.is_some_and(|six| six.waits.contains(&Wait::Writing(four))), "{all:#?}");
 }
 
 /// IP tags of one family's public IP are others: it is made again, and clients of the other family
