@@ -8,7 +8,6 @@ use model::drift::Drift;
 use model::plan::{Action, Change};
 use model::policy::DriftPolicy;
 use plan_drift::{Confirmed, Kept};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Controller {
@@ -86,9 +85,9 @@ impl Controller {
         // While a resource is written nothing is planned for it: what was known of it still holds.
         let busy = &self.world.in_flight;
         let changes = &self.planning.plan.changes;
-        let planned: BTreeSet<_> = changes.iter().map(|change| change.target.clone()).collect();
+        let is_planned = |id: &ResourceId| changes.iter().any(|change| change.target == *id);
         let known = log.now.iter();
-        let known = known.filter(|d| busy.contains_key(&d.target) && !planned.contains(&d.target));
+        let known = known.filter(|d| busy.contains_key(&d.target) && !is_planned(&d.target));
         now.extend(known.cloned());
         let is_read = is_whole && self.planning.report.needs.is_empty();
         let is_quiet = is_read && self.world.holds.is_empty();

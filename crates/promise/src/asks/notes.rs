@@ -32,7 +32,7 @@ pub(crate) const WHOLE: [&str; 15] = [
     "UnknownConfigurationName",
 ];
 
-/// So many notes of one rule are told one by one; of more their number is.
+/// So many notes of one rule are in the status one by one; of more, the status has their number.
 const LISTED: usize = 5;
 
 const MODE: &str = "azure-load-balancer-mode";
@@ -158,7 +158,7 @@ pub(crate) fn due(service: &Value, site: &Site, asks: &Asks) -> Vec<Note> {
     notes.of_probes();
     let Notes { due, .. } = notes;
     let told = |rule: &str| due.iter().filter(|(of, _)| *of == rule).count() <= LISTED;
-    // Which ones of many are told is not promised.
+    // Which of many are in the status is not promised.
     let of = |rule: &str, key: &str| if told(rule) { key.to_owned() } else { String::new() };
     due.iter().map(|(rule, key)| (*rule, of(rule, key))).collect()
 }

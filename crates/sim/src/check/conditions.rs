@@ -29,8 +29,8 @@ impl Stage {
         self.check_blame(request);
     }
 
-    /// S9: while Azure refuses one Service and nothing else goes wrong, no other is told that Azure
-    /// refuses it, whatever was written together with the one.
+    /// S9: while Azure refuses one Service and nothing else goes wrong, no other Service gets a
+    /// condition that says so, whatever was written together with the refused one.
     fn check_blame(&mut self, request: &KubernetesCall) {
         let Some(refused) = &self.ledger.refused_alone else { return };
         let Some(service) = self.object_at(&request.path) else { return };
@@ -46,7 +46,7 @@ impl Stage {
             own.any(|c| c["status"] == "False" && c["reason"] == ObstacleKind::Rejected.reason())
         };
         if is_blamed(&request.body) && !is_blamed(&service) {
-            let text = format!("{name} is told that Azure refuses it, and Azure refuses {refused}");
+            let text = format!("{name} says that Azure refuses it, and Azure refuses {refused}");
             self.fail("S9", text);
         }
     }

@@ -14,7 +14,7 @@ use model::kubernetes::SERVICE_CONDITION;
 const BLINDED: u64 = 250;
 /// Lists that what every Service has stands in.
 const LISTS: [&str; 2] = ["/loadbalancers", "/publicipaddresses"];
-/// Within so long a list is read again, and its Services are told that it cannot be.
+/// Within so long a list is read again, and conditions of its Services say that it cannot be.
 const TOLD_MS: u64 = 300_000;
 /// Within so long after that it is read again: reads that fail are retried once a minute.
 const READ_MS: u64 = 180_000;

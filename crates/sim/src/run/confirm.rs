@@ -57,7 +57,7 @@ impl Play {
         self.ask(first, internal, &mut random);
         self.confirm();
         self.take_notice(first);
-        // What is still listed is not what is asked for now.
+        // The annotation still lists the first interruption, which confirms no second one.
         let (second, internal) = match first {
             Edit::Port | Edit::Address => (Edit::Side, internal),
             Edit::Side => (Edit::Port, !internal),

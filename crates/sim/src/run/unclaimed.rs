@@ -13,7 +13,7 @@ const WRITES: usize = 4;
 impl Play {
     /// S3: the Pod is published without finalizer, because its way out matters more than how
     /// orderly it leaves (docs/operating.md), and stays so whatever is written of it.
-    /// L1: it has its finalizer once the API server takes it, and is let go with the others.
+    /// L1: the Pod has the finalizer once the API server takes it, and loses it with the others.
     pub(super) fn be_unclaimed(&mut self) {
         let mut random = self.late.fork("Pods without finalizer");
         let on = random.permille(UNCLAIMED) && self.stage.scene.layout == Layout::Containers;

@@ -246,8 +246,8 @@ mod tests {
         assert!(controller.lanes.strikes.is_empty());
     }
 
-    /// A write with the first one went through before its owner edited it: that says nothing of
-    /// what it asks for now, and whoever waits for its turn is not at fault instead.
+    /// A write with the first Service succeeded before its owner edited it. That write says nothing
+    /// of the edit: the first Service is at fault for the next refusal, not the one that waits.
     #[test]
     fn a_service_that_was_cleared_is_suspected_again_once_it_is_edited() {
         let mut controller = Controller::new(policy(), Options::default());

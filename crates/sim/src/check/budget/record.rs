@@ -29,7 +29,7 @@ impl Record {
             }
         }
         // A call that was sent before one that has succeeded, and that fails after it, says nothing
-        // of how things are now: a list that nobody waits for any more.
+        // of how things are now: a later list has been read since.
         let overtaken = heard.end == End::Failed && self.done > Some(id);
         if heard.end == End::Failed && !overtaken && !together {
             self.failures += u32::from(!heard.stale);
