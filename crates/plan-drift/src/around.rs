@@ -291,27 +291,28 @@ fn rebase(
     true
 }
 
-/// Parts that rules refer to and that would be lacking.
+/// Parts that rules refer to and that would be lacking, and rules that refer to what the plan takes
+/// away: Azure takes no rule that leads nowhere.
 fn missing(wanted: &LoadBalancer, made: &LoadBalancer) -> BTreeSet<Part> {
     let mut missing = BTreeSet::new();
     let lacks = |kind: &'static str, child: &str, id: Option<&ResourceId>| {
         let name = id?.name();
         (*id? == wanted.id.child(child, name)).then_some(())?;
-        let there = match kind {
-            "frontend" => part::named(&made.frontends, name).is_some(),
-            "pool" => part::named(&made.pools, name).is_some(),
-            _ => part::named(&made.probes, name).is_some(),
-        };
-        (!there).then(|| folded(name))
+        (!has_part(made, kind, name)).then(|| folded(name))
     };
     let mut names: BTreeSet<(&'static str, String)> = BTreeSet::new();
     for rule in &made.rules {
         let frontend = lacks("frontend", "frontendIPConfigurations", rule.frontend.as_ref());
         let pool = lacks("pool", "backendAddressPools", rule.pool.as_ref());
         let probe = lacks("probe", "probes", rule.probe.as_ref());
-        names.extend(frontend.map(|name| ("frontend", name)));
-        names.extend(pool.map(|name| ("pool", name)));
-        names.extend(probe.map(|name| ("probe", name)));
+        let lacking = [("frontend", frontend), ("pool", pool), ("probe", probe)];
+        let lacking = lacking.into_iter().filter_map(|(kind, name)| Some((kind, name?)));
+        let (stays, goes): (Vec<_>, Vec<_>) =
+            lacking.partition(|(kind, name)| has_part(wanted, kind, name));
+        names.extend(stays);
+        if !goes.is_empty() {
+            missing.insert(Part { kind: "rule", name: Arc::clone(&rule.name) });
+        }
     }
     let is_named = |kind: &'static str, name: &str| names.contains(&(kind, folded(name)));
     let put = |missing: &mut BTreeSet<Part>, kind: &'static str, name: &Arc<str>| {
@@ -331,4 +332,33 @@ fn missing(wanted: &LoadBalancer, made: &LoadBalancer) -> BTreeSet<Part> {
         }
     }
     missing
+}
+
+/// Whether a load balancer has such a frontend, pool or probe.
+fn has_part(balancer: &LoadBalancer, kind: &str, name: &str) -> bool {
+    match kind {
+        "frontend" => part::named(&balancer.frontends, name).is_some(),
+        "pool" => part::named(&balancer.pools, name).is_some(),
+        _ => part::named(&balancer.probes, name).is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule of a Service that is deleted counts as added by another client: it is not left,
+    /// because its frontend goes.
+    #[test]
+    fn a_rule_whose_frontend_goes_is_not_left() {
+        let found = fixture::balancer();
+        let mut wanted = found.clone();
+        wanted.frontends.clear();
+        wanted.rules.clear();
+        let made = LoadBalancer { rules: found.rules.clone(), ..wanted.clone() };
+        let rules = found.rules.iter().map(|rule| Part { kind: "rule", name: rule.name.clone() });
+        assert_eq!(missing(&wanted, &made), rules.collect());
+        let kept = LoadBalancer { frontends: found.frontends.clone(), ..wanted };
+        assert!(missing(&kept, &made).iter().all(|part| part.kind == "frontend"));
+    }
 }
