@@ -216,7 +216,7 @@ impl Company {
             let (name, values) = *random.pick(rows);
             let name = place.value(name);
             let text: &&str = random.pick(values);
-            // Not drawn with pools of NICs: docs/dev/simulation.md.
+            // Not drawn with pools of NICs: docs/dev/simulation-tables.md.
             if name.ends_with("floating-ip") && self.scene.layout.has_nics() {
                 continue;
             }

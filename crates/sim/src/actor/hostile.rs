@@ -162,7 +162,7 @@ impl Company {
         }
     }
 
-    /// An attack. Without floating IP pools of NICs are not drawn (docs/dev/simulation.md).
+    /// An attack. Without floating IP pools of NICs are not drawn (docs/dev/simulation-tables.md).
     fn attack(&self, random: &mut Random, now_ms: u64) -> (&'static str, Value) {
         let (mut what, mut patch) = attack(random);
         if what == OTHERS_IP && random.fork(&format!("namesake {now_ms}")).permille(500) {

@@ -129,7 +129,7 @@ impl Company {
         let Some(pools) = self.scene.other_kind_of_pools() else { return false };
         // Azure takes no pool of addresses behind a Private Link Service. Without floating IP it
         // matches security rules with the address of a node, which a pool of NICs does not show:
-        // not drawn with one (docs/dev/simulation.md).
+        // not drawn with one (docs/dev/simulation-tables.md).
         let keys = [key::LINK, key::NO_FLOATING_IP].map(user::key);
         let wants = |service: &Value| {
             let annotations = &service["metadata"]["annotations"];

@@ -175,7 +175,7 @@ impl Company {
                 let value = some(random, json!(tags));
                 ("tag the public IP", annotation("azure-pip-tags", value))
             }
-            // Not drawn with pools of NICs: docs/dev/simulation.md.
+            // Not drawn with pools of NICs: docs/dev/simulation-tables.md.
             10 if !self.scene.layout.has_nics() => {
                 let value = some(random, json!("true"));
                 let suffix = "azure-disable-load-balancer-floating-ip";

@@ -69,7 +69,7 @@ pub(super) fn is_dual(owner: u64, scene: &Scene) -> bool {
 
 /// Owners whose Service is public whatever they draw. Their public IP is in another resource group
 /// for as long as the Service lives: a group that is named no more when a process starts is not
-/// read, and what stands there stays (docs/dev/simulation.md).
+/// read, and what stands there stays (docs/dev/simulation-tables.md).
 fn is_elsewhere(owner: u64) -> bool {
     owner % KINDS == SERVICES - 1
 }
@@ -169,7 +169,7 @@ impl Wish {
         let is_on = |set: &BTreeMap<&str, String>, key: &str| {
             set.get(key).is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
         };
-        // Not drawn with pools of NICs: docs/dev/simulation.md.
+        // Not drawn with pools of NICs: docs/dev/simulation-tables.md.
         if scene.layout.has_nics() {
             set.remove(key::NO_FLOATING_IP);
         }

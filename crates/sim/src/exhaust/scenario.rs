@@ -51,7 +51,7 @@ pub fn suits(scenario: Scenario, layout: Layout) -> bool {
         Scenario::BroughtIp | Scenario::SharedPublic => {
             !matches!(layout, Layout::Containers | Layout::PerSet)
         }
-        // Not drawn with pools of NICs: docs/dev/simulation.md.
+        // Not drawn with pools of NICs: docs/dev/simulation-tables.md.
         Scenario::NodesLedTo | Scenario::Drain => {
             matches!(layout, Layout::Single | Layout::Several)
         }
