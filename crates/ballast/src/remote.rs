@@ -53,8 +53,8 @@ pub const CONSOLE_PORT: u16 = 10_271;
 /// Whether the leading pod is asked.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct LeaderArgs {
-    /// Ask the leader's Pod, which the Lease names, through a port-forward [default for `kubectl
-    /// ballast` without --server]
+    /// Ask the leader's Pod, which the Lease names, through a port-forward [default of `kubectl
+    /// ballast`, unless --server, --file or --cloud-config says otherwise]
     #[arg(long)]
     pub leader: bool,
     /// Port of the console in the leader's Pod (`run --console-port`)

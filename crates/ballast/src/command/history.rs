@@ -25,8 +25,8 @@ pub struct Args {
     /// Show only what happened within this time: 30s, 15m, 1h, 2d
     #[arg(long, value_name = "SPAN", value_parser = span_ms)]
     pub since: Option<u64>,
-    /// Ask the controller at this URL [default: http://127.0.0.1:10270; if nothing listens there,
-    /// or with --kubeconfig or --context, the leader's Pod instead]
+    /// Ask the controller at this URL [default of `ballast`: http://127.0.0.1:10270; if nothing
+    /// listens there, or with --kubeconfig or --context, the leader's Pod instead]
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// Read this file of `ballast run --history-file` instead of asking a controller

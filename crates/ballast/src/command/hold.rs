@@ -44,7 +44,7 @@ pub struct PauseArgs {
     #[command(flatten)]
     pub scope: ScopeArgs,
     /// With --all: pause only writes of resources of this kind (repeatable)
-    #[arg(long, value_name = "KIND", requires = "all", ignore_case = true)]
+    #[arg(long, value_name = "KIND", conflicts_with = "service", ignore_case = true)]
     #[arg(value_parser = PossibleValuesParser::new(KINDS))]
     pub kind: Vec<String>,
 }

@@ -22,8 +22,8 @@ const SLOW_PACE: Duration = Duration::from_secs(15);
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Ask the controller at this URL [default: http://127.0.0.1:10270; if nothing listens there,
-    /// or with --kubeconfig or --context, the leader's Pod instead]
+    /// Ask the controller at this URL [default of `ballast`: http://127.0.0.1:10270; if nothing
+    /// listens there, or with --kubeconfig or --context, the leader's Pod instead]
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// The leading pod.

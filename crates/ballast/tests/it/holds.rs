@@ -152,6 +152,8 @@ fn an_operator_pauses_all_writes_over_a_restart() {
     // What is no kind is refused, and one kind is as good as all for who needs another one.
     let (code, _, err) = told(&emulators, &["pause", "--all", "--kind", "rules"]);
     assert!(code == 64 && err.contains("loadBalancers"), "{err}");
+    let (code, _, err) = told(&emulators, &["pause", "web", "--kind", "loadBalancers"]);
+    assert!(code == 64 && err.contains("--kind"), "a Service is paused as a whole: {err}");
     let (code, out, err) = told(&emulators, &["pause", "--all", "--kind", "loadbalancers"]);
     assert!(code == 0 && out.contains("within 6 s: writes of loadBalancers."), "{out}{err}");
     let lease = http(&emulators.kube, "GET", LEASE, None).1;

@@ -90,7 +90,7 @@ fn check(text: &str, policy: &Policy) -> Lint {
 /// Rule, cloud config, what is in the manifest.
 const CASES: &[(&str, &str, &str)] = &[
     ("InvalidBoolean", SINGLE, "@azure-load-balancer-internal: yes"),
-    ("UnknownAnnotation", SINGLE, "@azure-load-balancer-intern: true"),
+    ("UnknownAnnotation", SINGLE, "@azure-load-balancer-colour: true"),
     ("UnknownPort", SINGLE, "@port_81_no_lb_rule: true"),
     ("AnnotationIgnored", SINGLE, "@azure-load-balancer-internal-subnet: apps"),
     ("SharedRulesAlwaysOn", SINGLE, "@azure-shared-securityrule: true"),

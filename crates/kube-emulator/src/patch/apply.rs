@@ -87,11 +87,13 @@ pub(crate) fn record_update(
     if difference.changed.is_empty() && difference.removed.is_empty() {
         return base.to_vec();
     }
+    // Who only takes fields away owns none for it: no entry is new, and none is of a new time.
+    let takes_only = difference.changed.is_empty();
     let mut entries = Vec::new();
     let mut mine = None;
     for entry in base {
         let mut entry = entry.clone();
-        if writer.is_entry(&entry, "Update") {
+        if writer.is_entry(&entry, "Update") && !takes_only {
             let mut left = owned(&entry);
             fields::subtract(&mut left, &difference.removed);
             mine = Some(left);

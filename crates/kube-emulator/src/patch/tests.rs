@@ -161,6 +161,13 @@ fn updates_take_fields_over() {
     assert_eq!(owners[1]["manager"], "ed");
     assert_eq!(owners[1]["fieldsV1"], json!({"f:spec": {"f:a": {}}}));
     next["metadata"]["managedFields"] = json!(owners);
+    let mut less = next.clone();
+    less["spec"].as_object_mut().unwrap().remove("a");
+    let later = Writer { time: "2025-01-01T00:00:00Z".to_string(), ..writer("one") };
+    let mut entries = owners.clone();
+    entries[0]["operation"] = json!("Update");
+    let left = record_update("Service", &later, &entries, (&next, &less));
+    assert_eq!(left, entries[..1], "who takes a field away has nothing new");
     live = next;
     let change = json!({"spec": {"a": 3, "b": 1}});
     assert!(applied("Service", &writer("one"), &live, &change, Force::Refuse).is_err());

@@ -138,6 +138,25 @@ fn status_is_apart() {
 }
 
 #[test]
+fn what_is_empty_in_the_metadata_is_left_out() {
+    let mut store = store();
+    let path = format!("{SERVICES}/s");
+    ok(&mut store, &Request::post(SERVICES, &service("s")));
+    let merge = |annotations: Value| {
+        let body = json!({"metadata": {"annotations": annotations}});
+        Request::patch(&format!("{path}?fieldManager=one"), MERGE, &body)
+    };
+    let with = ok(&mut store, &merge(json!({"a": "b"})));
+    assert_eq!(with["metadata"]["annotations"], json!({"a": "b"}));
+    let other = merge(json!({"a": null}));
+    let without = ok(&mut store, &other);
+    assert_eq!(without["metadata"].get("annotations"), None);
+    let before = store.revision();
+    ok(&mut store, &other);
+    assert_eq!(store.revision(), before, "nothing was there to be taken away");
+}
+
+#[test]
 fn finalizers_hold_deletion_back() {
     let mut store = store();
     let mut held = map("a");

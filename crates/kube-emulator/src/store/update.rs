@@ -11,7 +11,7 @@ use crate::patch::{Patch, PatchFault, patched};
 use crate::request::Request;
 use crate::route::{Part, Target};
 use crate::status::{ApiError, FieldFault};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Members of the metadata no update changes.
@@ -217,6 +217,7 @@ impl Store {
         metadata.insert("name".to_string(), json!(key.1));
         let revision = text(live, "/metadata/resourceVersion");
         metadata.insert("resourceVersion".to_string(), json!(revision));
+        drop_empty(metadata);
         self.admit(kind, Some(live), &mut next)?;
         if has_generation(kind) && at(live, "/spec") != at(&next, "/spec") {
             let generation = at(live, "/metadata/generation").as_u64().unwrap_or(1) + 1;
@@ -253,6 +254,20 @@ impl Store {
             drop_key(metadata, "managedFields");
         } else if let Some(owners) = owners {
             metadata.insert("managedFields".to_string(), Value::Array(owners));
+        }
+    }
+}
+
+/// Takes out members of the metadata that are empty: the API server leaves them out.
+pub(super) fn drop_empty(metadata: &mut Map<String, Value>) {
+    for member in ["annotations", "labels", "finalizers", "ownerReferences"] {
+        let is_empty = match metadata.get(member) {
+            Some(Value::Object(map)) => map.is_empty(),
+            Some(Value::Array(items)) => items.is_empty(),
+            _ => false,
+        };
+        if is_empty {
+            drop_key(metadata, member);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Where pool members are to be looked for, and what has to be read for it.
 
 use super::{Aim, SCALE_SETS, Target, is_in, is_kept_out, set_of};
+use crate::ask::findings::POOL_MEMBERS_UNREADABLE;
 use crate::draft::Draft;
 use model::ResourceId;
 use model::azure::{MemberKind, PoolMember};
 use model::policy::PoolKind;
-use model::report::Finding;
 use model::world::{Fact, Need};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -82,13 +82,11 @@ pub(super) fn unread(draft: &Draft<'_>, sources: &Sources) -> BTreeSet<Need> {
 
 /// Says which nodes cannot join because Azure does not let us look.
 pub(super) fn say_unreadable(draft: &mut Draft<'_>, sources: &Sources) {
-    let message = "cannot be read, so nodes that join pools through them cannot join ({value}); \
-                   the controller's identity must have the right to read them";
     let models = (!sources.sets.is_empty()).then_some(Need::ScaleSets);
     for need in sources.needs(models) {
         if let Fact::Unreadable(why) = draft.world.azure.answered(&need) {
             let key = need.to_string();
-            draft.told.findings.push(Finding::note("PoolMembersUnreadable", &key, &why, message));
+            draft.told.findings.push(POOL_MEMBERS_UNREADABLE.found(&key, &why));
         }
     }
 }
