@@ -283,6 +283,7 @@ const UNREACHABLE: &[(&str, &str)] = &[
     ("AddressPoolsBehindPrivateLink", "needs a Private Link Service"),
     ("NoBackends", "which nodes there are, only the cluster knows"),
     ("NoWayOut", "needs nodes, and their subnet"),
+    ("PoolMembersUnreadable", "needs an Azure that refuses a read"),
     ("PoolKindSwitching", "needs pools of the other kind"),
     ("IpTagsOfSharedPublicIp", "needs a public IP"),
     ("BasicPublicIpInUse", "needs a Basic public IP"),

@@ -61,9 +61,9 @@ fn reasons() -> String {
              A Service that breaks one rule several times gets one Event.\n\n\
              An example is the key that the finding names (annotations without \
              `service.beta.kubernetes.io/`) and the value in its\ntext. That value is not always \
-             one that you wrote: `51 tags`, or the public IP's name in `loadBalancerSku: web`. Where \
-             it can,\nBallast says more in the message, with the names of load balancers, subnets and \
-             resource groups. So search this page\nfor the rule, which the \
+             one that you wrote: `51 tags`, or the public IP's name in `loadBalancerSku: web`. \
+             Where it can,\nBallast says more in the message, with the names of load balancers, \
+             subnets and resource groups. So search this page\nfor the rule, which the \
              condition `ballast.dev/Programmed` and `ballast lint` name.\n\n\
              | rule | | example: key and value | its text, in short |\n| --- | --- | --- | --- |\n";
     let mut rules: Vec<_> = RULES.iter().collect();

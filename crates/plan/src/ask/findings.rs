@@ -450,8 +450,9 @@ rules! {
          Service keeps its load balancer over nodes until one is";
     HAS_BOTH_ADDRESSES Note "HasBothAddresses"
         "layoutMigration"
-        "the Service moves to the other kind of load balancers and has two addresses until keepBoth \
-         is over; then the former address leaves its status: let clients use the new address";
+        "the Service moves to the other kind of load balancers and has two addresses until \
+         keepBoth is over; then the former address leaves its status: let clients use the new \
+         address";
 
     TARGET_PORT_UNKNOWN Note "TargetPortUnknown"
         "spec.ports: targetPort http"
