@@ -42,6 +42,12 @@ macro_rules! text_id {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
+
+            /// Whether another value holds the same text in memory.
+            #[must_use]
+            pub fn is_shared(&self) -> bool {
+                Arc::strong_count(&self.0) > 1
+            }
         }
 
         impl fmt::Display for $name {
@@ -90,6 +96,12 @@ impl ServiceUid {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Whether another value holds the same text in memory.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.text) > 1
     }
 
     /// The base of every name that the Service has in Azure: `a` and the UID without dashes, cut to

@@ -16,8 +16,6 @@ const OF_SERVICES: &str = "kubernetes.io/service-name,!service.kubernetes.io/hea
 const GROUP_LABEL: &str = "/metadata/labels/kubernetes.azure.com~1resource-group";
 /// How the kubelet says in its Ready condition that the machine is shut down: there is no code.
 const SHUTTING_DOWN: &str = "node is shutting down";
-/// Slices between two sweeps of the shared strings.
-const SWEEP_EVERY: u32 = 10_000;
 
 /// A fact that a watch tells.
 pub(super) struct Watched(Fact);
@@ -105,7 +103,7 @@ struct Named {
 }
 
 fn slices() -> Read<Watched> {
-    let pool = Mutex::new((Interner::default(), 0_u32));
+    let pool = Mutex::new(Interner::default());
     Arc::new(move |change, json| {
         if change == Change::Gone {
             let raw: Named = serde_json::from_str(json).map_err(|e| e.to_string())?;
@@ -113,14 +111,8 @@ fn slices() -> Read<Watched> {
             return Ok(Watched(Fact::SliceGone(name)));
         }
         let raw: RawEndpointSlice = serde_json::from_str(json).map_err(|e| e.to_string())?;
-        let mut pool = pool.lock().unwrap_or_else(PoisonError::into_inner);
-        let (interner, since) = &mut *pool;
-        *since += 1;
-        if *since >= SWEEP_EVERY {
-            *since = 0;
-            interner.sweep();
-        }
-        let slice = slice(&raw, interner).map_err(|e| e.to_string())?;
+        let mut interner = pool.lock().unwrap_or_else(PoisonError::into_inner);
+        let slice = slice(&raw, &mut interner).map_err(|e| e.to_string())?;
         Ok(Watched(Fact::Slice(slice)))
     })
 }

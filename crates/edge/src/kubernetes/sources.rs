@@ -15,8 +15,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The label of Pods that leave through an egress gateway.
 pub const EGRESS_LABEL: &str = "kubernetes.azure.com/service-egress-gateway";
-/// Objects read between two sweeps of the shared strings.
-const SWEEP_EVERY: u32 = 20_000;
 
 /// What reading objects needs to know.
 #[derive(Clone, Debug)]
@@ -27,14 +25,8 @@ pub struct SourceSettings {
     pub group: Group,
 }
 
-/// Shared strings, and how many objects came since they were last swept.
-#[derive(Default)]
-struct Pool {
-    interner: Interner,
-    since: u32,
-}
-
-type SharedPool = Arc<Mutex<Pool>>;
+/// Shared strings.
+type SharedPool = Arc<Mutex<Interner>>;
 
 /// The sources of these kinds; they share their strings.
 #[must_use]
@@ -121,13 +113,8 @@ fn reader<R: DeserializeOwned>(
     let pool = Arc::clone(pool);
     Arc::new(move |change, json| {
         let raw: R = serde_json::from_str(json).map_err(|e| e.to_string())?;
-        let mut pool = pool.lock().unwrap_or_else(PoisonError::into_inner);
-        pool.since += 1;
-        if pool.since >= SWEEP_EVERY {
-            pool.since = 0;
-            pool.interner.sweep();
-        }
-        fact(&raw, change, &mut pool.interner).map_err(|e| e.to_string())
+        let mut interner = pool.lock().unwrap_or_else(PoisonError::into_inner);
+        fact(&raw, change, &mut interner).map_err(|e| e.to_string())
     })
 }
 

@@ -295,6 +295,25 @@ mod tests {
         assert_eq!(&*controller.world.kubernetes.services[&uid].revision, "7");
     }
 
+    /// Each answer repeats a condition that no former one had.
+    #[test]
+    fn texts_of_former_answers_are_let_go() {
+        let body = |revision: u32| {
+            json!({"metadata": {"name": "web", "namespace": "default", "uid": "uid-1",
+                "resourceVersion": revision.to_string()}, "spec": {"type": "LoadBalancer"},
+                "status": {"conditions": [{"type": "ballast.dev/Programmed", "status": "False",
+                    "message": format!("{revision} {}", "x".repeat(10_000))}]}})
+        };
+        let uid = ServiceUid::new("uid-1");
+        let object = Object::Service { name: ServiceName::new("default", "web"), uid: uid.clone() };
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        let held = Service { uid: uid.clone(), ..fixture::service(&[]) };
+        controller.world.kubernetes.services.insert(uid, Arc::new(held));
+        (1..=1_000).for_each(|revision| controller.overlay(&object, &body(revision), 0));
+        let held = controller.reads.interner.len();
+        assert!(held < 200, "{held} texts are held for one Service");
+    }
+
     /// The answer about a Pod comes late: another of its name has been seen since.
     #[test]
     fn a_pod_that_was_not_found_is_not_the_next_one_of_its_name() {
