@@ -4,7 +4,7 @@
 //! that came or went count for writes of pools and destinations until nothing is to be written.
 
 use super::Few;
-use super::fields::FieldChange;
+use super::fields::{FieldChange, of_edit};
 use model::kubernetes::{
     Deletion, Editors, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy,
 };
@@ -56,11 +56,26 @@ pub struct Edit {
     pub service: ServiceName,
     /// When it was seen, in milliseconds of the controller's clock.
     pub seen_ms: u64,
-    /// The fields that changed.
+    /// The fields that changed: the first ones, and how many more there are where they are many.
     pub fields: Vec<FieldChange>,
     /// Its field managers. The API server records none for a deletion, nor for an edit that only
     /// removes fields.
     pub editors: Option<Arc<Editors>>,
+}
+
+impl Cause {
+    /// What it takes in memory, about: names are shared with others.
+    pub(super) fn bytes(&self) -> usize {
+        let more = match self {
+            Self::Edit(edit) => {
+                size_of::<Edit>() + edit.fields.iter().map(FieldChange::bytes).sum::<usize>()
+            }
+            Self::Nodes { names, .. } => names.len() * size_of::<Arc<str>>(),
+            Self::Drift(text) => text.len(),
+            Self::Standing { .. } => 0,
+        };
+        size_of::<Self>() + more
+    }
 }
 
 /// What the next writes may be caused by.
@@ -85,6 +100,7 @@ impl Causes {
             Some(before) => Some(Arc::new(now.since(before))),
             None => Some(Arc::clone(now)),
         });
+        let fields = of_edit(fields);
         let edit = Edit { service: new.name.clone(), seen_ms: now_ms, fields, editors };
         let open = self.edits.entry(new.uid.clone()).or_default();
         open.push(Arc::new(edit));
@@ -272,6 +288,26 @@ mod tests {
         causes.edited(Some(old), new, 0);
         let edit = causes.edits[&new.uid].last().expect("an edit");
         edit.editors.as_ref().map(ToString::to_string)
+    }
+
+    /// A tenant may write a quarter of a megabyte into an annotation with each edit.
+    #[test]
+    fn a_large_edit_is_kept_in_part() {
+        let keys: Vec<String> =
+            (0..1_000).map(|n| format!("azure-{n:04}-{}", "y".repeat(100))).collect();
+        let many: Vec<(&str, &str)> = keys.iter().map(|key| (key.as_str(), "x")).collect();
+        let long = "x".repeat(250_000);
+        for annotations in [many, vec![("azure-pip-tags", long.as_str())]] {
+            let mut causes = Causes::default();
+            let (old, new) = (fixture::service(&[]), fixture::service(&annotations));
+            causes.edited(Some(&old), &new, 0);
+            let edit = causes.edits[&new.uid].last().expect("an edit");
+            let bytes = Cause::Edit(Arc::clone(edit)).bytes();
+            assert!(bytes < 10_000, "{bytes} bytes of {} annotations", annotations.len());
+            assert!(edit.fields[0].path.starts_with("metadata.annotations["));
+            let last = &edit.fields[edit.fields.len() - 1].path;
+            assert_eq!(last.ends_with(" more fields"), annotations.len() > 1, "{last}");
+        }
     }
 
     #[test]

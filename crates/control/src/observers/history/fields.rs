@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 const FIELDS: usize = 200;
 /// Bytes of a field's value that are kept.
 const VALUE: usize = 2_000;
+/// Bytes that the fields of one edit of a Service take at most, about.
+const EDIT: usize = 8_000;
 
 /// Members that may carry a secret in a machine's body, which goes through every PUT as it came.
 /// Lower case; from the REST reference of `Microsoft.Compute` virtual machines and scale sets.
@@ -66,13 +68,35 @@ fn kept(value: &Value, secret: bool) -> String {
     }
     let mut value = value.clone();
     hide(&mut value);
-    let mut text = value.to_string();
+    shortened(value.to_string())
+}
+
+fn shortened(mut text: String) -> String {
     if text.len() > VALUE {
         let more = text.len() - VALUE;
         text.truncate(text.floor_char_boundary(VALUE));
         text.push_str(&format!("… and {more} bytes more"));
     }
     text
+}
+
+/// The fields of one edit, as far as they are kept; what is left out is counted in an entry of its
+/// own.
+pub(super) fn of_edit(all: Vec<FieldChange>) -> Vec<FieldChange> {
+    let (count, mut kept, mut bytes) = (all.len(), Vec::new(), 0);
+    for FieldChange { path, old, new } in all {
+        let field = FieldChange { path, old: old.map(shortened), new: new.map(shortened) };
+        bytes += field.bytes();
+        if bytes > EDIT && !kept.is_empty() {
+            break;
+        }
+        kept.push(field);
+    }
+    if count > kept.len() {
+        let path = format!("{} more fields", count - kept.len());
+        kept.push(FieldChange { path, old: None, new: None });
+    }
+    kept
 }
 
 fn hide(value: &mut Value) {

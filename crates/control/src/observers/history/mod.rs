@@ -82,7 +82,7 @@ pub struct WriteRecord {
 }
 
 impl WriteRecord {
-    /// What it takes in memory, about: names and edits are shared with others.
+    /// What it takes in memory, about: names are shared with others, and so may edits be.
     fn bytes(&self) -> usize {
         let fields: usize = self.fields.shown.iter().map(FieldChange::bytes).sum();
         let message = match &self.outcome {
@@ -91,7 +91,7 @@ impl WriteRecord {
         };
         let gateways = self.gateways.iter().map(|name| size_of::<Arc<str>>() + name.len());
         let names = self.services.len() * size_of::<ServiceName>() + gateways.sum::<usize>();
-        let causes = self.causes.shown.len() * size_of::<Cause>();
+        let causes = self.causes.shown.iter().map(Cause::bytes).sum::<usize>();
         size_of::<Self>() + self.target.as_str().len() + fields + message + names + causes
     }
 }

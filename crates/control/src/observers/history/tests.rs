@@ -33,6 +33,25 @@ fn a_thousand_writes_are_held_and_the_oldest_goes_first() {
     assert_eq!(numbers(&history), (6, 1_005, RECORDS));
 }
 
+/// Each is caused by an edit of its own.
+#[test]
+fn edits_count_among_what_a_write_takes() {
+    let mut history = History::default();
+    for number in 1..=RECORDS as u64 {
+        let field = FieldChange { path: "a".into(), old: None, new: Some("x".repeat(100_000)) };
+        let edit = Edit {
+            service: ServiceName::new("default", "web"),
+            seen_ms: number,
+            fields: vec![field],
+            editors: None,
+        };
+        let mut record = record(number, 10);
+        record.causes.shown.push(Cause::Edit(Arc::new(edit)));
+        history.push(record);
+    }
+    assert!(history.records.len() < 170, "{} writes are held", history.records.len());
+}
+
 #[test]
 fn large_writes_are_held_up_to_sixteen_megabytes() {
     let mut history = History::default();
