@@ -245,7 +245,7 @@ pub struct World {
     /// Services that carried our finalizer when this process first saw them, and Services and
     /// egress gateways that were registered then: another process may have written for them a
     /// moment ago, which a list need not show yet. They are not let go. Empty once the barrier of
-    /// the term is passed.
+    /// the term is passed, but for those that were seen so late that it did not wait for them.
     pub inherited: BTreeSet<ServiceUid>,
     /// Services among them of which the first list of load balancers showed no rule: what they have
     /// may not be listed yet, their load balancer included. Nodes that it may have join no other

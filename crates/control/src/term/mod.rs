@@ -1,15 +1,23 @@
 //! The term: whether this process may write, and what may be another's since it may.
 
 use crate::event::Leadership;
+use crate::reads::LIST_LAG_MS;
 use model::plan::Object;
 use model::{Pause, ServiceUid};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The right to write, and what is not certain since it was gained.
 #[derive(Debug)]
 pub(crate) struct Term {
     pub leadership: Leadership,
     pub barrier: TakeoverBarrier,
+    /// Whether the barrier was passed in this term: lists show what was written before the term,
+    /// and only who was heard of since waits for a barrier of its own.
+    pub passed: bool,
+    /// Since when the barrier is waited for.
+    pub waited_ms: u64,
+    /// What was another process's and is not certain yet, and when this process heard of each.
+    pub heard_ms: BTreeMap<ServiceUid, u64>,
     pub inheritance: Inheritance,
     /// Finalizers of ours that were asked for and not seen yet.
     pub claims: BTreeSet<Object>,
@@ -55,6 +63,9 @@ impl Term {
         Self {
             leadership,
             barrier: TakeoverBarrier::Done,
+            passed: false,
+            waited_ms: 0,
+            heard_ms: BTreeMap::new(),
             inheritance: Inheritance::Open,
             claims: BTreeSet::new(),
             unlooked: BTreeSet::new(),
@@ -65,6 +76,55 @@ impl Term {
     /// Whether this process may write.
     pub fn is_held(&self) -> bool {
         self.leadership == Leadership::Held
+    }
+
+    /// A term begins: nothing of it is certain.
+    pub fn begin(&mut self) {
+        self.barrier = TakeoverBarrier::Done;
+        self.passed = false;
+        self.heard_ms.clear();
+        self.inheritance = Inheritance::Open;
+        self.claims.clear();
+    }
+
+    /// Something was another process's. Those that are heard of together wait together; whoever
+    /// comes later puts the barrier of those that wait already off no further.
+    pub fn hear(&mut self, uid: &ServiceUid, now_ms: u64) {
+        self.heard_ms.insert(uid.clone(), now_ms);
+        let at_ms = now_ms + LIST_LAG_MS;
+        self.barrier = match self.barrier {
+            TakeoverBarrier::Done => {
+                self.waited_ms = now_ms;
+                TakeoverBarrier::Until(at_ms)
+            }
+            TakeoverBarrier::Until(before_ms) => {
+                let latest_ms = self.waited_ms + 2 * LIST_LAG_MS;
+                TakeoverBarrier::Until(at_ms.min(latest_ms).max(before_ms))
+            }
+            reading @ TakeoverBarrier::Reading(_) => reading,
+        };
+    }
+
+    /// Whether lists that were asked for since a time may not show what was written for this.
+    pub fn is_late(&self, uid: &ServiceUid, since_ms: u64) -> bool {
+        self.heard_ms.get(uid).is_some_and(|heard_ms| heard_ms + LIST_LAG_MS > since_ms)
+    }
+
+    /// Lists that were asked for since a time show what was written for all that was heard of long
+    /// enough before; the rest waits for the next ones.
+    pub fn pass(&mut self, since_ms: u64, now_ms: u64) {
+        self.passed = true;
+        self.heard_ms.retain(|_, heard_ms| *heard_ms + LIST_LAG_MS > since_ms);
+        self.waited_ms = now_ms;
+        self.barrier = match self.heard_ms.values().max() {
+            Some(last_ms) => TakeoverBarrier::Until(last_ms + LIST_LAG_MS),
+            None => TakeoverBarrier::Done,
+        };
+    }
+
+    /// Whether lists show what was written before the term.
+    pub fn is_certain(&self) -> bool {
+        self.passed || self.barrier == TakeoverBarrier::Done
     }
 
     /// When lists are to be read again.

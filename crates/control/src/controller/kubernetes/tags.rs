@@ -7,7 +7,6 @@
 //! - A key stays noted while the public IP has it, or may come to have it.
 
 use crate::controller::Controller;
-use crate::term::TakeoverBarrier;
 use model::azure::tag;
 use model::ledger::SetTags;
 use model::plan::Change;
@@ -42,7 +41,7 @@ impl Controller {
         let group = Group::new(group);
         let id = self.policy.public_ip_id(&group, name);
         let written = self.world.in_flight.contains_key(&id);
-        let unsure = written || self.term.barrier != TakeoverBarrier::Done;
+        let unsure = written || !self.term.is_certain();
         let known = self.world.azure.public_ips.get(&group).and_then(Fact::known);
         let Some(all) = known.filter(|_| !unsure) else { return true };
         let tags = all.get(&id).and_then(|ip| ip.tags.as_ref());
@@ -78,6 +77,7 @@ impl Controller {
 mod tests {
     use super::*;
     use crate::gone::Gone;
+    use crate::term::TakeoverBarrier;
     use fixture::{policy, public_ip, service, world};
     use model::azure::PublicIp;
     use model::plan::Resource;

@@ -2,7 +2,6 @@
 //! anything may bear them.
 
 use crate::controller::Controller;
-use crate::term::TakeoverBarrier;
 use model::kubernetes::Service;
 use model::world::{Fact, Kind, Need};
 use observe::apply::matters;
@@ -51,7 +50,7 @@ impl Controller {
 
     /// Decides which names are to be noted, and which planning relies on.
     pub(crate) fn follow_names(&mut self, now_ms: u64) {
-        if self.term.is_held() && self.term.barrier == TakeoverBarrier::Done {
+        if self.term.is_held() && self.term.is_certain() {
             self.confirm_left(now_ms);
         }
         self.recall_names(now_ms);
@@ -100,7 +99,7 @@ impl Controller {
     fn recall_names(&mut self, now_ms: u64) {
         let known = self.world.kubernetes.ledger.known().is_some()
             && self.world.is_complete(&[Kind::Services])
-            && self.term.barrier == TakeoverBarrier::Done;
+            && self.term.is_certain();
         if self.reads.left.is_recalled() || !known {
             return;
         }
@@ -180,6 +179,7 @@ mod tests {
     use super::*;
     use crate::event::Leadership;
     use crate::gone::Gone;
+    use crate::term::TakeoverBarrier;
     use fixture::{policy, service, world};
 
     /// A controller before a World in which a Service has all it asks for.

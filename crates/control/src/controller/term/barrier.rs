@@ -1,5 +1,6 @@
 //! The barrier of a term: nothing of another process's is let go before lists that are certain to
-//! show what that process wrote.
+//! show what that process wrote. What is heard of later waits for lists of its own, and nothing
+//! else waits for it: a tenant may create Services with our finalizer all the time.
 
 use crate::controller::Controller;
 use crate::reads::UNFOLLOWED_MS;
@@ -47,17 +48,77 @@ impl Controller {
                 // One that is said to be changed for ever is nobody's operation.
                 let late = now_ms >= since_ms + UNFOLLOWED_MS
                     && lists.iter().all(|read| read.is_read_since(since_ms));
-                if read_again && !self.world.unseen.is_empty() {
-                    self.world.unseen.clear();
-                    self.planning.dirty = true;
+                let term = &self.term;
+                if read_again {
+                    let before = self.world.unseen.len();
+                    self.world.unseen.retain(|uid| term.is_late(uid, since_ms));
+                    self.planning.dirty |= self.world.unseen.len() != before;
                 }
                 if late || (read_again && self.busy_needs().is_empty()) {
-                    self.term.barrier = TakeoverBarrier::Done;
-                    self.world.inherited.clear();
-                    self.world.unseen.clear();
+                    let term = &mut self.term;
+                    term.pass(since_ms, now_ms);
+                    self.world.inherited.retain(|uid| term.heard_ms.contains_key(uid));
+                    self.world.unseen.retain(|uid| term.heard_ms.contains_key(uid));
                     self.planning.dirty = true;
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::reads::LIST_LAG_MS;
+    use fixture::{claimed, numbered, policy};
+    use model::ServiceUid;
+    use observe::KubernetesFact;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// A Service that shows our finalizer when it is first seen.
+    fn finalized(number: u8) -> KubernetesFact {
+        KubernetesFact::Service(Box::new(claimed(numbered(number, &[]))))
+    }
+
+    /// Every five seconds a tenant creates another Service with our finalizer in its manifest.
+    #[test]
+    fn services_that_come_with_our_finalizer_hold_up_nobody_elses_departure_and_no_node() {
+        let mut controller = Controller::new(policy(), Options::default());
+        controller.world.azure.balancers = Fact::Known(BTreeMap::new());
+        let waits = |controller: &mut Controller, number: u8, now_ms: u64| {
+            controller.learn(finalized(number), now_ms);
+            controller.look_for_inherited();
+            // Asks for lists, of which there are none, and finds that they have come.
+            controller.pass_barrier(now_ms);
+            controller.pass_barrier(now_ms);
+            let numbers = |all: &BTreeSet<ServiceUid>| {
+                let is_of = |n: &u8| all.contains(&numbered(*n, &[]).uid);
+                (1..=number).filter(is_of).collect::<Vec<u8>>()
+            };
+            (numbers(&controller.world.inherited), numbers(&controller.world.unseen))
+        };
+        let all: Vec<_> =
+            (1..=20).map(|n| waits(&mut controller, n, u64::from(n) * LIST_LAG_MS / 2)).collect();
+        assert_eq!(all[0], (vec![1], vec![1]));
+        assert_eq!(all[2], (vec![1, 2, 3], vec![1, 2, 3]), "they are heard of together");
+        for (at, (inherited, unseen)) in all.iter().enumerate().skip(10) {
+            assert!(inherited.len() <= 5, "{inherited:?} after {at}");
+            assert!(inherited.contains(&u8::try_from(at + 1).unwrap()), "the last one waits");
+            assert!(unseen.is_empty(), "{unseen:?} after {at}: new nodes join no load balancer");
+        }
+        assert!(controller.term.is_certain());
+    }
+
+    #[test]
+    fn the_next_term_has_a_barrier_of_its_own() {
+        let mut controller = Controller::new(policy(), Options::default());
+        controller.learn(finalized(1), 0);
+        controller.pass_barrier(LIST_LAG_MS);
+        controller.pass_barrier(LIST_LAG_MS);
+        assert!(controller.world.inherited.is_empty() && controller.term.is_certain());
+        controller.inherit_all(2 * LIST_LAG_MS);
+        assert_eq!(controller.world.inherited.len(), 1);
+        assert!(!controller.term.is_certain());
     }
 }

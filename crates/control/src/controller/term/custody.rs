@@ -5,8 +5,7 @@
 //! lists may be older than what that process wrote for it.
 
 use crate::controller::Controller;
-use crate::reads::LIST_LAG_MS;
-use crate::term::{Inheritance, TakeoverBarrier};
+use crate::term::TakeoverBarrier;
 use model::ServiceUid;
 use model::azure::Sku;
 use model::kubernetes::{Backends, Custody, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service};
@@ -21,8 +20,11 @@ impl Controller {
     /// show what that process wrote.
     pub(crate) fn inherit(&mut self, uid: &ServiceUid, now_ms: u64) {
         self.world.inherited.insert(uid.clone());
-        self.term.unlooked.insert(uid.clone());
-        self.term.barrier = TakeoverBarrier::Until(now_ms + LIST_LAG_MS);
+        // Once the barrier is passed lists show whatever a former leader made.
+        if !self.term.passed {
+            self.term.unlooked.insert(uid.clone());
+        }
+        self.term.hear(uid, now_ms);
     }
 
     /// Whether an object has become another process's, or is first seen as such. A process that may
@@ -40,10 +42,11 @@ impl Controller {
     pub(crate) fn inherit_all(&mut self, now_ms: u64) {
         let held = &self.world.kubernetes;
         let marks = held.pods.values().flat_map(|pod| &pod.marks).map(ServiceUid::new);
-        let uids: BTreeSet<ServiceUid> = held.services.keys().cloned().chain(marks).collect();
+        let before = self.world.inherited.iter().cloned();
+        let services = held.services.keys().cloned();
+        let uids: BTreeSet<ServiceUid> = services.chain(marks).chain(before).collect();
+        self.term.begin();
         uids.iter().for_each(|uid| self.inherit(uid, now_ms));
-        self.term.inheritance = Inheritance::Open;
-        self.term.claims.clear();
         self.kubernetes.objects.values_mut().for_each(|lane| lane.outlived = true);
         let held = &mut self.world.kubernetes;
         held.services
