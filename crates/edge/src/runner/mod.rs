@@ -81,9 +81,13 @@ pub fn channel() -> (mpsc::Sender<Event>, mpsc::Receiver<Event>) {
     mpsc::channel(QUEUE)
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Woken {
     Events,
+    /// The time that the controller asked for has come.
     Time,
+    /// It has not, but the longest sleep is over.
+    Late,
     Stop,
 }
 
@@ -105,12 +109,14 @@ impl Runner {
                 biased;
                 () = stop.cancelled() => Woken::Stop,
                 _ = receiver.recv_many(&mut events, GULP) => Woken::Events,
-                () = wake => Woken::Time,
+                woken = wake => woken,
             };
             match woken {
                 Woken::Stop => break,
-                Woken::Events => {}
-                Woken::Time => events.push(Event::Tick),
+                // The controller knows what it asked for. A poll that is due, and there may be
+                // hundreds a second, is no reason to plan.
+                Woken::Events | Woken::Time => {}
+                Woken::Late => events.push(Event::Tick),
             }
             // Whatever else has piled up meanwhile belongs to the same step.
             while events.len() < GULP
@@ -140,10 +146,10 @@ impl Runner {
         controller
     }
 
-    async fn sleep(&self, wake_ms: Option<u64>) {
-        let now_ms = self.clock.now_ms();
-        let wait_ms = wake_ms.map_or(LONGEST_SLEEP_MS, |at| at.saturating_sub(now_ms));
-        tokio::time::sleep(Duration::from_millis(wait_ms.min(LONGEST_SLEEP_MS))).await;
+    async fn sleep(&self, wake_ms: Option<u64>) -> Woken {
+        let (wait_ms, woken) = nap(wake_ms, self.clock.now_ms());
+        tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+        woken
     }
 
     fn carry_out(&self, effect: Effect, sender: &mpsc::Sender<Event>, calls: &mut JoinSet<()>) {
@@ -182,6 +188,14 @@ impl Runner {
             return Box::pin(async { KubernetesAnswer::Fault(why) });
         }
         self.kubernetes.call(call)
+    }
+}
+
+/// How long to sleep, and what it is that wakes then.
+fn nap(wake_ms: Option<u64>, now_ms: u64) -> (u64, Woken) {
+    match wake_ms.map(|at| at.saturating_sub(now_ms)) {
+        Some(wait_ms) if wait_ms <= LONGEST_SLEEP_MS => (wait_ms, Woken::Time),
+        Some(_) | None => (LONGEST_SLEEP_MS, Woken::Late),
     }
 }
 

@@ -194,10 +194,20 @@ async fn without_the_lease_nothing_is_written_and_reads_go_on() {
     assert_eq!(*running.cloud.called.lock().unwrap(), ["/read"]);
 }
 
+/// A tick has the controller plan, which takes long where there are many Services.
 #[tokio::test]
-async fn a_wake_time_that_comes_is_a_tick() {
+async fn a_wake_time_that_comes_is_a_step_without_a_tick() {
     let mut running = Running::start(vec![], vec![Some(0), None]);
-    assert_eq!(running.events(1).await, [Event::Tick]);
+    let (events, _) = running.steps.recv().await.expect("the loop goes on");
+    assert_eq!(events, []);
+}
+
+#[test]
+fn a_wake_up_that_was_lost_to_a_mistake_is_a_tick_after_the_longest_sleep() {
+    assert_eq!(nap(Some(1_500), 1_000), (500, Woken::Time));
+    assert_eq!(nap(Some(500), 1_000), (0, Woken::Time));
+    assert_eq!(nap(None, 1_000), (LONGEST_SLEEP_MS, Woken::Late));
+    assert_eq!(nap(Some(u64::MAX), 1_000), (LONGEST_SLEEP_MS, Woken::Late));
 }
 
 #[tokio::test]
