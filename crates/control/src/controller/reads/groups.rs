@@ -1,27 +1,32 @@
-//! Lists of resource groups that only Services name. Once no Service names the group the list is
-//! forgotten: every group that a Service ever named would be read for ever otherwise.
+//! Lists of resource groups that only Services name, and subnets that only Services name. Once no
+//! Service names the group or the subnet, what was read of it is forgotten: every group and every
+//! subnet that a Service ever named would be read for ever otherwise.
 //!
 //! # Guarantees
 //! - The controller goes on reading a list while a Service names the group, or one that is gone and
 //!   waits for the list; while the group holds anything of this cluster's, or while a load balancer
-//!   stands on a public IP of the group.
-//! - After that the controller reads the list for [`UNFOLLOWED_MS`] more: an operation of a former
+//!   stands on a public IP of the group. The controller goes on reading a subnet while a Service
+//!   names it, or while a frontend or a Private Link Service stands in it.
+//! - After that the controller reads it for [`UNFOLLOWED_MS`] more: an operation of a former
 //!   leader may last that long.
 
 use crate::controller::Controller;
 use crate::reads::UNFOLLOWED_MS;
-use model::Group;
 use model::azure::{Frontend, FrontendAddress};
 use model::kubernetes::Service;
 use model::world::{Fact, Need};
+use model::{Group, ResourceId};
 use plan::own::{Own, Whose};
 use std::sync::Arc;
 
 impl Controller {
-    /// Forgets a list whose read was answered, if the list has not been needed for long.
+    /// Forgets what a read was answered with, if it has not been needed for long.
     pub(crate) fn forget_unused(&mut self, need: &Need, now_ms: u64) {
-        let Some(group) = self.named_group(need) else { return };
-        let used = self.is_used(need, group);
+        let used = match (need, self.named_group(need)) {
+            (Need::Subnet(subnet), _) => self.is_subnet_used(need, subnet),
+            (_, Some(group)) => self.is_used(need, group),
+            (_, None) => return,
+        };
         let Some(read) = self.reads.store.get_mut(need) else { return };
         if used {
             read.unused_ms = None;
@@ -33,13 +38,44 @@ impl Controller {
         }
         self.reads.store.remove(need);
         let azure = &mut self.world.azure;
-        if matches!(need, Need::PrivateLinks(_)) {
-            azure.private_links.remove(group);
-        } else {
-            azure.public_ips.remove(group);
+        match need {
+            Need::Subnet(subnet) => drop(azure.subnets.remove(subnet)),
+            Need::PrivateLinks(group) => drop(azure.private_links.remove(group)),
+            Need::PublicIps(group) => drop(azure.public_ips.remove(group)),
+            _ => {}
         }
-        azure.absent_groups.remove(group);
+        if let Need::PrivateLinks(group) | Need::PublicIps(group) = need {
+            azure.absent_groups.remove(group);
+        }
         self.planning.dirty = true;
+    }
+
+    /// Whether a Service, planning or a write needs a subnet, or anything stands in it that was
+    /// read.
+    fn is_subnet_used(&self, need: &Need, subnet: &ResourceId) -> bool {
+        let policy = &self.policy;
+        let is_it = |text: &str| {
+            let text = text.trim();
+            // A name with a slash in it, which no subnet has, is the end of another id.
+            text.eq_ignore_ascii_case(subnet.name())
+                || ((!text.is_ascii() || text.contains('/')) && policy.subnet_id(text) == *subnet)
+        };
+        let names = |service: &Arc<Service>| service.annotations.values().any(|text| is_it(text));
+        let services = self.world.kubernetes.services.values();
+        let azure = &self.world.azure;
+        let mut frontends = azure.balancers.each().flat_map(|balancer| &balancer.frontends);
+        let stands = |frontend: &Frontend| match &frontend.address {
+            FrontendAddress::Private { subnet: its, .. } => its == subnet,
+            FrontendAddress::Public(_) | FrontendAddress::Other => false,
+        };
+        let links = azure.private_links.values().flat_map(Fact::each);
+        let mut addresses = links.flat_map(|link| &link.addresses);
+        self.planning.report.needs.contains(need)
+            || is_it(&policy.subnet_name)
+            || services.chain(self.reads.left.undecided()).any(names)
+            || self.lanes.all.contains_key(subnet)
+            || frontends.any(stands)
+            || addresses.any(|address| address.subnet == *subnet)
     }
 
     /// Whether a Service, planning or a write needs the list of a group.
@@ -105,6 +141,36 @@ mod tests {
             (lists.contains_key(&far), lists.contains_key(&own))
         };
         assert_eq!(known_at(0, true), (true, true));
+        assert_eq!(known_at(UNFOLLOWED_MS, true), (true, true));
+        assert_eq!(known_at(UNFOLLOWED_MS + 1, false), (true, true));
+        assert_eq!(known_at(2 * UNFOLLOWED_MS, false), (true, true));
+        assert_eq!(known_at(2 * UNFOLLOWED_MS + 1, false), (false, true));
+    }
+
+    /// A tenant that names another subnet with each edit would have all of them read for ever.
+    #[test]
+    fn a_subnet_that_nobody_names_any_more_is_forgotten_in_the_end() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let far = policy().subnet_id("far");
+        let own = policy().subnet_id(&policy().subnet_name);
+        for subnet in [&far, &own] {
+            controller.read_now(Need::Subnet(subnet.clone()));
+            controller.world.azure.subnets.insert(subnet.clone(), Fact::Known(None));
+        }
+        let service = service(&[("azure-load-balancer-internal-subnet", "Far")]);
+        let uid = service.uid.clone();
+        controller.world.kubernetes.services.insert(uid.clone(), Arc::new(service));
+        let mut known_at = |now_ms: u64, named: bool| {
+            if !named {
+                controller.world.kubernetes.services.remove(&uid);
+            }
+            for subnet in [&far, &own] {
+                controller.forget_unused(&Need::Subnet(subnet.clone()), now_ms);
+            }
+            let subnets = &controller.world.azure.subnets;
+            assert_eq!(subnets.len(), controller.reads.store.len());
+            (subnets.contains_key(&far), subnets.contains_key(&own))
+        };
         assert_eq!(known_at(UNFOLLOWED_MS, true), (true, true));
         assert_eq!(known_at(UNFOLLOWED_MS + 1, false), (true, true));
         assert_eq!(known_at(2 * UNFOLLOWED_MS, false), (true, true));
