@@ -21,12 +21,20 @@ const UPDATING_MS: u64 = 10 * 1000;
 const REFRESH_AGAIN_MS: u64 = 30 * 1000;
 
 /// A source that remembers. Many callers at a time make one request.
+///
+/// # Guarantees
+/// While the token is good callers get it at once: another one is asked for beside them, so that a
+/// login endpoint that does not answer holds up no call.
 #[derive(Debug)]
-pub struct Cached {
+pub struct Cached(Arc<Memory>);
+
+/// What callers share with the request that is made for them.
+#[derive(Debug)]
+struct Memory {
     inner: Arc<dyn TokenSource>,
     clock: Clock,
     known: Mutex<Known>,
-    flight: tokio::sync::Mutex<()>,
+    flight: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug, Default)]
@@ -50,9 +58,42 @@ impl Cached {
     /// Remembers what `inner` gives.
     #[must_use]
     pub fn new(inner: Arc<dyn TokenSource>, clock: Clock) -> Self {
-        Self { inner, clock, known: Mutex::default(), flight: tokio::sync::Mutex::new(()) }
+        let flight = Arc::default();
+        Self(Arc::new(Memory { inner, clock, known: Mutex::default(), flight }))
     }
 
+    async fn fetch(&self) -> Result<Token, CredentialError> {
+        let Self(memory) = self;
+        if let Some(ready) = memory.ready() {
+            return ready;
+        }
+        let good = memory.known().good(memory.clock.now_ms()).cloned();
+        if let Some(token) = good {
+            self.replace_soon();
+            return Ok(token);
+        }
+        let _one_at_a_time = memory.flight.lock().await;
+        match memory.ready() {
+            Some(ready) => ready,
+            None => memory.ask().await,
+        }
+    }
+
+    /// Asks for another token, unless that is under way.
+    fn replace_soon(&self) {
+        let Ok(one_at_a_time) = Arc::clone(&self.0.flight).try_lock_owned() else { return };
+        let memory = Arc::clone(&self.0);
+        tokio::spawn(async move {
+            let _one_at_a_time = one_at_a_time;
+            // Another request may have ended since. What comes of this one is remembered.
+            if memory.ready().is_none() {
+                let _ = memory.ask().await;
+            }
+        });
+    }
+}
+
+impl Memory {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,22 +102,20 @@ impl Cached {
         self.known().ready(self.clock.now_ms())
     }
 
-    async fn fetch(&self) -> Result<Token, CredentialError> {
-        if let Some(ready) = self.ready() {
-            return ready;
-        }
-        let _one_at_a_time = self.flight.lock().await;
-        if let Some(ready) = self.ready() {
-            return ready;
-        }
+    async fn ask(&self) -> Result<Token, CredentialError> {
         let outcome = self.inner.token().await;
         self.known().take_in(outcome, self.clock.now_ms())
     }
 }
 
 impl Known {
+    /// The token, if it holds for some time yet.
+    fn good(&self, now_ms: u64) -> Option<&Token> {
+        self.token.as_ref().filter(|token| now_ms + MARGIN_MS < token.expires_ms)
+    }
+
     fn ready(&self, now_ms: u64) -> Option<Result<Token, CredentialError>> {
-        let good = self.token.as_ref().filter(|t| now_ms + MARGIN_MS < t.expires_ms);
+        let good = self.good(now_ms);
         if let Some(token) = good
             && now_ms < self.refresh_ms
         {
@@ -103,8 +142,7 @@ impl Known {
                 let wait_ms = wait_ms(error.retry, count);
                 let until_ms = now_ms + wait_ms;
                 self.failure = Some(Failure { error: error.clone(), count, until_ms });
-                let good = self.token.clone().filter(|t| now_ms + MARGIN_MS < t.expires_ms);
-                if let Some(token) = good {
+                if let Some(token) = self.good(now_ms).cloned() {
                     tracing::warn!("the old access token is used on: {error}");
                     self.refresh_ms = now_ms + wait_ms.max(REFRESH_AGAIN_MS);
                     return Ok(token);
@@ -138,7 +176,7 @@ impl TokenSource for Cached {
     }
 
     fn forget(&self, token: &Token) {
-        let mut known = self.known();
+        let mut known = self.0.known();
         // Another caller may have replaced it already.
         if known.token.as_ref().is_some_and(|t| t.secret == token.secret) {
             known.token = None;
@@ -211,6 +249,48 @@ mod tests {
         known.take_in(Err(busy()), HOUR).unwrap_err();
         assert!(known.ready(HOUR + 1_999).is_some());
         assert!(known.ready(HOUR + 2_000).is_none());
+    }
+
+    /// Gives a token that is to be replaced at once, then another one when told so.
+    #[derive(Debug, Default)]
+    struct Slow {
+        asked: std::sync::atomic::AtomicU64,
+        go: tokio::sync::Notify,
+    }
+
+    impl TokenSource for Slow {
+        fn token(&self) -> BoxFuture<'_, Result<Token, CredentialError>> {
+            let number = self.asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            async move {
+                let expires_ms = Clock::start().now_ms() + HOUR;
+                if number == 0 {
+                    return Ok(Token { refresh_ms: Some(0), ..token("first", expires_ms) });
+                }
+                self.go.notified().await;
+                Ok(token("second", expires_ms))
+            }
+            .boxed()
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_login_endpoint_that_is_silent_while_the_token_is_good() {
+        let slow = Arc::new(Slow::default());
+        let cached = Cached::new(Arc::clone(&slow) as Arc<dyn TokenSource>, Clock::start());
+        let given = async || {
+            let wait = std::time::Duration::from_secs(5);
+            let token = tokio::time::timeout(wait, cached.token()).await;
+            token.expect("the token is given at once").unwrap().secret.expose().to_owned()
+        };
+        for _ in 0..3 {
+            assert_eq!(given().await, "first");
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(slow.asked.load(std::sync::atomic::Ordering::SeqCst), 2, "one at a time");
+        slow.go.notify_one();
+        while given().await != "second" {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[test]
