@@ -16,9 +16,13 @@ impl Clock {
     /// Reads the wall clock.
     #[must_use]
     pub fn start() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let anchor_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX / 2);
-        Self { anchor_ms, anchor: Instant::now() }
+        Self { anchor_ms: wall_ms(), anchor: Instant::now() }
+    }
+
+    /// One that was started while the wall clock was so much behind.
+    #[cfg(test)]
+    pub(crate) fn started_behind(ms: u64) -> Self {
+        Self { anchor_ms: wall_ms() - ms, anchor: Instant::now() }
     }
 
     /// Now.
@@ -33,6 +37,14 @@ impl Clock {
     pub fn utc(&self) -> String {
         micro_time(self.now_ms())
     }
+}
+
+/// What the wall clock shows now, in milliseconds since the Unix epoch: for what others compare
+/// with their clocks. It may have been corrected since the process began.
+#[must_use]
+pub(crate) fn wall_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX / 2)
 }
 
 /// A time as people and logs write it, in UTC, to the second.

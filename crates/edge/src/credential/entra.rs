@@ -3,7 +3,7 @@
 use super::assertion::Reader;
 use super::certificate::Certificate;
 use super::{CredentialError, Retry, Secret, Token, TokenSource, assertion, reply};
-use crate::clock::Clock;
+use crate::clock::{Clock, wall_ms};
 use crate::origin::Origin;
 use crate::web::Web;
 use arm::path::query_escaped;
@@ -169,7 +169,8 @@ impl Entra {
         };
         let certificate =
             Certificate::read(bytes, password.expose()).map_err(|e| unfit(e.to_string()))?;
-        let now_ms = self.clock.now_ms();
+        // The login endpoint compares the times in it with its own clock.
+        let now_ms = wall_ms();
         assertion::sign(&certificate, &self.client_id, &self.token_url, now_ms, self.reader)
             .map(Secret::new)
             .map_err(|_| unfit("its key does not sign".into()))

@@ -129,6 +129,24 @@ async fn a_certificate_signs_an_assertion() {
     }
 }
 
+/// A node's clock is often set some time after its first pods were started, and stands still while
+/// a machine is suspended.
+#[tokio::test]
+async fn an_assertion_has_the_time_of_the_wall_clock_as_it_is_now() {
+    let fake = Fake::start(|_, _| given("tok")).await;
+    let proof =
+        Proof::Certificate { path: certificate_path("client.pem"), password: Secret::new("") };
+    let (web, clock) = (Web::loopback().unwrap(), Clock::started_behind(3_600_000));
+    let source = Entra::new(web, clock, &fake.url, "tenant", "client", "aud", proof).unwrap();
+    let before = crate::clock::wall_ms() / 1_000;
+    source.token().await.unwrap();
+    let assertion = field(&fake.seen()[0].body, "client_assertion");
+    let claims = assertion.split('.').nth(1).unwrap();
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
+    let (from, until) = (claims["nbf"].as_u64().unwrap(), claims["exp"].as_u64().unwrap());
+    assert!(from >= before && until <= before + 700, "{claims}");
+}
+
 #[tokio::test]
 async fn ad_fs_knows_a_certificate_by_its_older_thumbprint() {
     let fake = Fake::start(|_, _| given("tok")).await;
