@@ -27,6 +27,9 @@ use std::sync::Arc;
 const NOT_KEPT: (&str, &str) =
     ("NotKept", "the API server acknowledged the write and did not keep it");
 
+/// A gateway before the API server answers with a page of its own.
+const NO_BODY: (&str, &str) = ("NoBody", "the answer has no JSON body");
+
 impl Controller {
     /// Whether there is a security group at all in which something is opened.
     pub(crate) fn has_ledger(&self) -> bool {
@@ -212,7 +215,7 @@ impl Controller {
                 self.note_absence(now_ms);
             }
             (KubernetesAnswer::Reply { status: 200..300, .. }, _) => {
-                self.kubernetes.ledger.read_ms = None
+                self.delay_ledger(call, NO_BODY, asked_ms, now_ms);
             }
             (KubernetesAnswer::Reply { status, body, .. }, _) => {
                 let message = body.as_ref().and_then(|b| b.get("message")).and_then(Value::as_str);
@@ -418,6 +421,24 @@ mod tests {
         assert_eq!(waits(&write, ""), (Some(1_000), false));
         assert_eq!(waits(&write, "node 20.0.0.1\n"), (None, true));
         assert_eq!(waits(&write, "no ledger"), (Some(SOON_MS), false));
+    }
+
+    /// A gateway before the API server asks whoever calls to sign in, with success and a page.
+    #[test]
+    fn an_answer_without_the_ledger_is_no_reason_to_ask_again_at_once() {
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        let mut waits = Vec::new();
+        let mut now_ms = 0;
+        for _ in 0..4 {
+            controller.step([Event::Tick], now_ms);
+            let call = controller.kubernetes.ledger.call.expect("it is read");
+            let answer = KubernetesAnswer::Reply { status: 200, retry_after_ms: None, body: None };
+            controller.step([Event::KubernetesWritten { call, answer }], now_ms);
+            assert_eq!(controller.kubernetes.ledger.call, None, "it is asked again at once");
+            waits.push(controller.kubernetes.ledger.next_ms().expect("it waits") - now_ms);
+            now_ms += waits[waits.len() - 1];
+        }
+        assert_eq!(waits, [SOON_MS, 1_000, 2_000, 4_000]);
     }
 
     /// A controller that leads, whose ledger has been read, with one part that is left.
