@@ -4,7 +4,7 @@
 use crate::controller::Controller;
 use crate::observers::latency::Verdict;
 use crate::observers::latency::pods::{Grounds, Owner, PodChange, TableWork, place, ready};
-use model::kubernetes::{EndpointSlice, Pod};
+use model::kubernetes::{Backends, EndpointSlice, Pod};
 use model::plan::Action;
 use model::report::State;
 use model::world::Kind;
@@ -63,9 +63,11 @@ impl Controller {
         pods.flat_map(|pod| &pod.addresses).map(|address| (*address, Owner::Egress)).collect()
     }
 
-    /// A Pod is ready but for our gate: from now on it is kept from its traffic by us alone.
+    /// A Pod is ready but for our gate: from now on it is kept from its traffic by us alone. Where
+    /// no addresses of Pods are in Azure, no write would ever end what is timed.
     pub(crate) fn time_gated(&mut self, addresses: &[IpAddr], now_ms: u64) {
-        if self.is_timed(Kind::GatedPods) && self.is_timed(Kind::EndpointSlices) {
+        let pods_in_azure = self.policy.over(Backends::Pods).is_some();
+        if pods_in_azure && self.is_timed(Kind::GatedPods) && self.is_timed(Kind::EndpointSlices) {
             for address in addresses {
                 self.observers.latencies.time_pod(*address, Owner::Any, now_ms);
             }
@@ -124,5 +126,43 @@ impl Controller {
             true => Verdict::Open,
             false => Verdict::Void,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::observers::latency::ChangeKind;
+    use fixture::{container_policy, policy};
+    use model::Policy;
+    use serde_json::json;
+
+    /// How many addresses of Pods are timed after so many Pods with our gate have begun.
+    fn timed(policy: Policy, pods: u32) -> usize {
+        let mut controller = Controller::new(policy, Options::default());
+        let listed = [Kind::GatedPods, Kind::EndpointSlices];
+        controller.world.kubernetes.complete.extend(listed);
+        let mut interner = observe::Interner::default();
+        for number in 0..pods {
+            let pod = json!({"metadata": {"name": format!("web-{number}"), "namespace": "default",
+                "uid": format!("uid-{number}"), "resourceVersion": "7",
+                "labels": {"ballast.dev/load-balancer-ready": "enabled"}},
+                "spec": {"readinessGates": [{"conditionType": "ballast.dev/load-balancer-ready"}]},
+                "status": {"phase": "Running", "podIP": format!("10.244.0.{number}"),
+                    "conditions": [{"type": "ContainersReady", "status": "True"}]}});
+            let pod = observe::kubernetes::gated_pod_from_value(&pod, &mut interner);
+            let pod = pod.expect("a Pod").expect("it has the gate");
+            controller.learn(KubernetesFact::GatedPod(pod), 0);
+        }
+        controller.measure(1);
+        controller.latencies().pending(ChangeKind::Pod)
+    }
+
+    #[test]
+    fn the_gates_of_pods_behind_nodes_are_not_timed_for_ever() {
+        assert_eq!(timed(container_policy(), 3), 3);
+        let several = Policy { layout: fixture::several(), ..policy() };
+        assert_eq!(timed(several, 3), 0);
     }
 }
