@@ -282,8 +282,8 @@ impl Operation {
         }
         let grown = FIRST_POLL_MS.saturating_mul(1 << self.polls.min(8)).min(LONGEST_POLL_MS);
         self.polls += 1;
-        let after_ms = reply.retry_after_ms.unwrap_or(grown);
-        // A poll that asks for no wait still takes time.
+        let after_ms = asked_ms(reply.retry_after_ms).unwrap_or(grown);
+        // A poll that asks for hardly any wait still takes time.
         self.waited_ms += after_ms.max(FIRST_POLL_MS);
         Step::Poll { request: self.poll_request(), after_ms }
     }
@@ -309,7 +309,7 @@ impl Operation {
                 }),
             };
         }
-        let after_ms = why.retry_after_ms.unwrap_or(LONGEST_POLL_MS);
+        let after_ms = asked_ms(why.retry_after_ms).unwrap_or(LONGEST_POLL_MS);
         Step::Poll { request: self.poll_request(), after_ms }
     }
 
@@ -336,6 +336,13 @@ impl Operation {
             correlation,
         }
     }
+}
+
+/// The wait that an answer asks for. None at all is not asked for: an operation that runs would be
+/// polled as fast as answers come, and take the calls of all others. Azure's own client for Python
+/// takes a zero as if nothing were said, too (azure-core, `_extract_delay` of its base polling).
+fn asked_ms(retry_after_ms: Option<u64>) -> Option<u64> {
+    retry_after_ms.filter(|ms| *ms > 0)
 }
 
 /// Whether an answer says that a resource does not stand: a 404 about its subscription does not.

@@ -295,6 +295,26 @@ fn a_resource_that_stays_updating_without_an_operation_is_given_up_sooner() {
     assert!(range.contains(&waited), "{waited}");
 }
 
+#[test]
+fn an_answer_that_asks_for_no_wait_is_no_reason_to_poll_without_end() {
+    let at_once = |answer: Answer| match answer {
+        Answer::Reply(reply) => {
+            Answer::Reply(Box::new(Reply { retry_after_ms: Some(0), ..*reply }))
+        }
+        fault @ Answer::Fault(_) => fault,
+    };
+    let accepted = at_once(with(202, Value::Null, Some(OPERATION), None));
+    let running = at_once(answer(200, json!({"status": "InProgress"})));
+    let busy = at_once(answer(503, Value::Null));
+    let mut operation = Operation::start(&request(Method::Put));
+    let waits =
+        [accepted, running.clone(), busy, running].map(|answer| match operation.advance(&answer) {
+            Step::Poll { after_ms, .. } => after_ms,
+            other => panic!("{other:?}"),
+        });
+    assert_eq!(waits, [FIRST_POLL_MS, 2_000, LONGEST_POLL_MS, 4_000]);
+}
+
 /// The same answer until the operation is given up; the time it waited between polls.
 fn waits_until_lost(operation: &mut Operation, answer: &Answer) -> u64 {
     let mut waited = 0;
