@@ -54,11 +54,13 @@ impl Controller {
     /// read.
     fn is_subnet_used(&self, need: &Need, subnet: &ResourceId) -> bool {
         let policy = &self.policy;
+        let id = subnet.as_str();
         let is_it = |text: &str| {
             let text = text.trim();
-            // A name with a slash in it, which no subnet has, is the end of another id.
-            text.eq_ignore_ascii_case(subnet.name())
-                || ((!text.is_ascii() || text.contains('/')) && policy.subnet_id(text) == *subnet)
+            // Ids are made only for the few texts with which this one may end.
+            let end = id.len().checked_sub(text.len()).and_then(|at| id.get(at..));
+            let may_be = end.is_some_and(|end| end.eq_ignore_ascii_case(text)) || !text.is_ascii();
+            may_be && policy.subnet_id(text) == *subnet
         };
         let names = |service: &Arc<Service>| service.annotations.values().any(|text| is_it(text));
         let services = self.world.kubernetes.services.values();
