@@ -91,7 +91,7 @@ impl Term {
     /// comes later puts the barrier of those that wait already off no further.
     pub fn hear(&mut self, uid: &ServiceUid, now_ms: u64) {
         self.heard_ms.insert(uid.clone(), now_ms);
-        let at_ms = now_ms + LIST_LAG_MS;
+        let at_ms = ripe_ms(now_ms);
         self.barrier = match self.barrier {
             TakeoverBarrier::Done => {
                 self.waited_ms = now_ms;
@@ -107,17 +107,17 @@ impl Term {
 
     /// Whether lists that were asked for since a time may not show what was written for this.
     pub fn is_late(&self, uid: &ServiceUid, since_ms: u64) -> bool {
-        self.heard_ms.get(uid).is_some_and(|heard_ms| heard_ms + LIST_LAG_MS > since_ms)
+        self.heard_ms.get(uid).is_some_and(|heard_ms| ripe_ms(*heard_ms) > since_ms)
     }
 
     /// Lists that were asked for since a time show what was written for all that was heard of long
     /// enough before; the rest waits for the next ones.
     pub fn pass(&mut self, since_ms: u64, now_ms: u64) {
         self.passed = true;
-        self.heard_ms.retain(|_, heard_ms| *heard_ms + LIST_LAG_MS > since_ms);
+        self.heard_ms.retain(|_, heard_ms| ripe_ms(*heard_ms) > since_ms);
         self.waited_ms = now_ms;
         self.barrier = match self.heard_ms.values().max() {
-            Some(last_ms) => TakeoverBarrier::Until(last_ms + LIST_LAG_MS),
+            Some(last_ms) => TakeoverBarrier::Until(ripe_ms(*last_ms)),
             None => TakeoverBarrier::Done,
         };
     }
@@ -134,4 +134,9 @@ impl Term {
             TakeoverBarrier::Done | TakeoverBarrier::Reading(_) => None,
         }
     }
+}
+
+/// From when on lists show what was written before something was heard of.
+fn ripe_ms(heard_ms: u64) -> u64 {
+    heard_ms + LIST_LAG_MS
 }
