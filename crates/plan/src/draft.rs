@@ -95,8 +95,9 @@ impl Case<'_> {
 /// What was decided about the claims of Services.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
-    /// Services and families whose public IP is made again: without a frontend meanwhile.
-    pub recreated: BTreeSet<(ServiceUid, Family)>,
+    /// Services and families whose public IP is made again, and that one: without a frontend
+    /// meanwhile.
+    pub recreated: BTreeMap<(ServiceUid, Family), ResourceId>,
     /// Services of which nothing stands, and about which something has to be read first: they may
     /// be refused yet, so nothing makes room for them.
     pub undecided: BTreeSet<ServiceUid>,
@@ -115,7 +116,7 @@ pub(crate) struct Claims {
 impl Claims {
     /// Whether the public IP of a family is made again: it leaves its load balancer first.
     pub fn is_recreated(&self, uid: &ServiceUid, family: Family) -> bool {
-        !self.recreated.is_empty() && self.recreated.contains(&(uid.clone(), family))
+        !self.recreated.is_empty() && self.recreated.contains_key(&(uid.clone(), family))
     }
 
     /// Whether an address in a Service's status is another's.

@@ -95,7 +95,9 @@ pub(crate) fn choose(
         return Err(Choice::Wait(Wait::Listing));
     }
     for (ip, families) in &remade {
-        draft.claims.recreated.extend(families.iter().map(|family| (intent.uid.clone(), *family)));
+        let id = || ip.id.clone();
+        let all = families.iter().map(|family| ((intent.uid.clone(), *family), id()));
+        draft.claims.recreated.extend(all);
         draft.wait(&intent.uid, Wait::Resource { id: ip.id.clone(), until: Until::Gone });
     }
     Ok(Picks { picks, remade: remade.into_iter().map(|(ip, _)| ip).collect() })

@@ -379,14 +379,18 @@ fn put(draft: &mut Draft<'_>, chosen: &Chosen, id: ResourceId, mut edit: Edited)
 }
 
 /// A dual-stack Service's IPv6 address is asked for after its IPv4 address: the two come in a
-/// known order, and a refused first one leaves no second one behind.
+/// known order, and a refused first one leaves no second one behind. One that is to be made again
+/// has yet to come.
 fn elder(draft: &Draft<'_>, chosen: &Chosen, causes: &BTreeSet<ServiceUid>) -> Option<Wait> {
-    let first = causes.iter().find_map(|uid| chosen.get(&(uid.clone(), Family::V4)))?;
+    let keys = || causes.iter().map(|uid| (uid.clone(), Family::V4));
+    let remade = keys().find_map(|key| draft.claims.recreated.get(&key));
+    let first = remade.or_else(|| keys().find_map(|key| chosen.get(&key)))?;
     if draft.world.in_flight.get(first).is_some_and(|write| write.goes) {
         return Some(Wait::Writing(first.clone()));
     }
-    let missing = draft.public_ip(first).is_none();
-    missing.then(|| Wait::Resource { id: first.clone(), until: Until::Ready })
+    let until = if remade.is_some() { Until::Gone } else { Until::Ready };
+    let missing = remade.is_some() || draft.public_ip(first).is_none();
+    missing.then(|| Wait::Resource { id: first.clone(), until })
 }
 
 #[cfg(test)]

@@ -422,6 +422,36 @@ fn the_second_family_waits_while_the_first_ones_public_ip_goes() {
     assert!(six.is_some_and(|six| six.waits.contains(&Wait::Writing(four))), "{all:#?}");
 }
 
+/// Other IP tags: both public IPs are made again, and Azure has deleted that of IPv6 first.
+#[test]
+fn the_second_family_waits_for_a_public_ip_that_is_made_again() {
+    let annotations = fixture::service(&[("azure-pip-ip-tags", "Use=web")]).annotations;
+    let mut world = dual(Service { annotations, ..public(1) });
+    edit_balancer(&mut world, |balancer| {
+        balancer.rules.clear();
+        balancer.frontends.clear();
+    });
+    let ips = public_ips_mut(&mut world);
+    ips.retain(|_, ip| ip.family == Family::V4);
+    let own = ips.values_mut().find(|ip| ip.id.name().contains(&*uid(1).base_name()));
+    let four = Arc::make_mut(own.expect("it has one of IPv4"));
+    four.ip_tags.clear();
+    let four = four.id.clone();
+    let waits = |world: &World| {
+        let all = changes(world);
+        let six = all.iter().find(|change| change.target.name().ends_with("-IPv6"));
+        six.unwrap_or_else(|| panic!("it is to be made: {all:#?}")).waits.clone()
+    };
+    let gone = Wait::Resource { id: four.clone(), until: Until::Gone };
+    assert_eq!(waits(&world), [gone], "it is about to be deleted");
+    world.in_flight.insert(four.clone(), InFlight { goes: true, ..in_flight([uid(1)]) });
+    assert_eq!(waits(&world), [Wait::Writing(four.clone())]);
+    world.in_flight.clear();
+    public_ips_mut(&mut world).remove(&four);
+    assert_eq!(waits(&world), [Wait::Resource { id: four, until: Until::Ready }]);
+    settled(world);
+}
+
 /// IP tags of one family's public IP are others: it is made again, and clients of the other family
 /// notice nothing.
 #[test]
