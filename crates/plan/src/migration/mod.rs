@@ -9,12 +9,14 @@
 //!
 //! # Guarantees
 //! - A Service that was served is served at every moment: the former load balancer goes only after
-//!   the new one's addresses have been in the status alone for the time that the config says.
+//!   the new one's addresses have been in the status alone for the time that the config says, and
+//!   only while the new one is seen to lead from them to the Service.
 //! - A Service that the new kind of load balancers refuses keeps the former one.
 //! - There is no state beside Azure and the Services: a move goes on after a restart, and turns
 //!   around when the config does.
 
 mod join;
+mod led;
 mod stage;
 #[cfg(test)]
 mod tests;

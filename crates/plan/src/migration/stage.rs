@@ -5,6 +5,7 @@
 //! ```
 
 use super::Sides;
+use super::led::Led;
 use crate::ask::{additional, hold};
 use crate::claim::confirm;
 use crate::own::{self, pod_names};
@@ -105,8 +106,10 @@ impl Stages {
     pub fn of(world: &World, sides: &Sides) -> Self {
         let services = world.kubernetes.services.values();
         let (over_nodes, outside) = (over_nodes(world), outside(world));
+        // Only time that is over asks.
+        let led = (!world.elapsed.is_empty()).then(|| Led::of(world));
         let way = |service: &Service| {
-            let mut way = way(world, sides, &over_nodes, service);
+            let mut way = way(world, sides, (&over_nodes, led.as_ref()), service);
             way.outside = way.home == Backends::Pods && outside.contains(&service.uid);
             way
         };
@@ -122,7 +125,12 @@ impl Stages {
 /// An address counts as one of the load balancers that a Service moves to only where Azure shows it
 /// there: a list may lag, and another client may have deleted the public IP. Until then the former
 /// load balancer stays.
-fn way(world: &World, sides: &Sides, over_nodes: &BTreeSet<IpAddr>, service: &Service) -> Way {
+fn way(
+    world: &World,
+    sides: &Sides,
+    (over_nodes, led): (&BTreeSet<IpAddr>, Option<&Led>),
+    service: &Service,
+) -> Way {
     let home = sides.home(&service.name);
     let own = pod_names::ip_of(world, &sides.target, &service.uid).and_then(|ip| ip.address);
     let stands = home == Backends::Nodes && has_container(world, &sides.target, &service.uid);
@@ -136,10 +144,13 @@ fn way(world: &World, sides: &Sides, over_nodes: &BTreeSet<IpAddr>, service: &Se
     let (nodes, pods) = (whole(nodes), whole(pods));
     let unlisted = is_unlisted(world, &sides.target, service);
     let way = Way { home, stage: Stage::Still, nodes, pods, unlisted, outside: false };
-    Way { stage: stage(world, service, &way), ..way }
+    let elapsed = world.elapsed.contains(&service.uid)
+        && way.unconfirmed(service).is_none()
+        && !led.is_some_and(|led| led.lacks(service, &way));
+    Way { stage: stage(service, &way, elapsed), ..way }
 }
 
-fn stage(world: &World, service: &Service, way: &Way) -> Stage {
+fn stage(service: &Service, way: &Way, elapsed: bool) -> Stage {
     if service.wish == Wish::Nothing {
         return Stage::Still;
     }
@@ -147,7 +158,6 @@ fn stage(world: &World, service: &Service, way: &Way) -> Stage {
     let moving = moving.map(|moving| moving.stage);
     let is_told = |backends| !way.part(backends).is_empty();
     let (here, there) = (is_told(way.home), is_told(way.home.other()));
-    let elapsed = world.elapsed.contains(&service.uid) && way.unconfirmed(service).is_none();
     if hold::find(service).is_some() {
         return Stage::Still;
     }
@@ -215,7 +225,7 @@ fn over_nodes(world: &World) -> BTreeSet<IpAddr> {
 }
 
 /// Whether a Service's annotation lists an address beside its own.
-fn is_additional(service: &Service, address: IpAddr) -> bool {
+pub(super) fn is_additional(service: &Service, address: IpAddr) -> bool {
     let listed = service.annotation(additional::KEY).unwrap_or_default();
     listed.split(',').any(|text| text.trim().parse() == Ok(address))
 }

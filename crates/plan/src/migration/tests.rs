@@ -5,6 +5,7 @@ use super::view::Views;
 use super::{Course, Sides, course};
 use crate::ask::hold;
 use crate::own::pod_names;
+use model::azure::{FrontendAddress, LoadBalancer, Sku};
 use model::kubernetes::{
     Backends, Deletion, Endpoint, EndpointSlice, GATEWAY_FINALIZER, Ingress, LoadBalancerType,
     Move, MoveStage, Readiness, SERVICE_FINALIZER, Service, Target, Wish,
@@ -44,6 +45,7 @@ fn world_of(sides: &Sides, service: Service) -> World {
     let ip = fixture::public_ip(&name, POD.parse().ok());
     let ips = Fact::Known(BTreeMap::from([(id, Arc::new(ip))]));
     world.azure.public_ips.insert(sides.target.group.clone(), ips);
+    world.azure.balancers = Fact::Known(BTreeMap::new());
     world.kubernetes.services.insert(service.uid.clone(), Arc::new(service));
     world
 }
@@ -148,6 +150,71 @@ fn what_its_owner_holds_or_deletes_stands_still() {
         s.annotations = Arc::new(annotations);
     };
     assert_eq!(still(pause), Stage::Still);
+}
+
+/// Two load balancers that lead to a Service: from [`NODE`] to nodes, from [`POD`] to Pods.
+fn led(sides: &Sides, service: Service) -> World {
+    let uid = service.uid.clone();
+    let nodes = fixture::balancer();
+    let name = pod_names::of_service(&uid);
+    let ip = |name: &str| sides.target.public_ip_id(&sides.target.group, name);
+    let mut pods =
+        LoadBalancer { id: sides.target.balancer_id(&name), sku: Sku::Service, ..nodes.clone() };
+    let frontend = pods.id.child("frontendIPConfigurations", pod_names::FRONTEND);
+    pods.frontends[0].name = pod_names::FRONTEND.into();
+    pods.frontends[0].address = FrontendAddress::Public(ip(&pod_names::public_ip(&name)));
+    pods.rules[0].name = "rule-tcp-80".into();
+    pods.rules[0].frontend = Some(frontend);
+    let own = fixture::public_ip(&format!("kubernetes-{}", uid.base_name()), NODE.parse().ok());
+    let mut world = world_of(sides, service);
+    fixture::public_ips_mut(&mut world).insert(own.id.clone(), Arc::new(own));
+    let all = [nodes, pods].map(|balancer| (balancer.id.clone(), Arc::new(balancer)));
+    world.azure.balancers = Fact::Known(BTreeMap::from(all));
+    world.elapsed.insert(uid);
+    world
+}
+
+/// Another client has taken away what the new load balancer leads with, while time went by.
+#[test]
+fn the_former_load_balancer_stays_until_the_new_one_is_seen_to_lead_on() {
+    let mut sides = sides();
+    for (home, new, former) in [(Backends::Pods, POD, NODE), (Backends::Nodes, NODE, POD)] {
+        assert_eq!(sides.target.backends(), home);
+        let stage = |told: &[&str], stage, change: fn(&mut LoadBalancer), spoilt: &[Backends]| {
+            let ingress = |ip: &&str| Ingress { ip: Some(Arc::from(*ip)), hostname: None };
+            let service = Service {
+                ingress: told.iter().map(ingress).collect(),
+                moving: Some(Move { to: home, stage, since: Arc::from("") }),
+                ..fixture::service(&[])
+            };
+            let uid = service.uid.clone();
+            let mut world = led(&sides, service);
+            for balancer in
+                world.azure.balancers.known_mut().into_iter().flat_map(|a| a.values_mut())
+            {
+                let pods = balancer.sku == Sku::Service;
+                let of = if pods { Backends::Pods } else { Backends::Nodes };
+                if spoilt.contains(&of) {
+                    change(Arc::make_mut(balancer));
+                }
+            }
+            Stages::of(&world, &sides).all[&uid].stage
+        };
+        let (none, both, own) = (&[][..], [home, home.other()], [home]);
+        let changes: [fn(&mut LoadBalancer); 2] = [|b| b.rules.clear(), |b| b.frontends.clear()];
+        for change in changes {
+            let of = |spoilt| {
+                [
+                    stage(&[new, former], MoveStage::Both, change, spoilt),
+                    stage(&[new], MoveStage::Draining, change, spoilt),
+                ]
+            };
+            assert_eq!(of(none), [Stage::Withdrawing, Stage::Gone], "{home:?}");
+            assert_eq!(of(&own), [Stage::Both, Stage::Draining], "{home:?}");
+            assert_eq!(of(&both), [Stage::Withdrawing, Stage::Gone], "{home:?}: neither leads on");
+        }
+        std::mem::swap(&mut sides.target, &mut sides.former);
+    }
 }
 
 /// The cause does not matter, and the cloud config is one.
