@@ -4,6 +4,7 @@
 use super::Refusal;
 use crate::draft::{Draft, Stance};
 use crate::own::{Owner, name};
+use crate::standing::balancer::rules_and_probes;
 use model::azure::{Allocation, FrontendAddress, LoadBalancer, Sku, Subnet};
 use model::policy::BalancerSku;
 use model::report::Finding;
@@ -85,7 +86,7 @@ fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
     }
     let frontends = balancer.frontends.iter().map(|f| &f.name);
     let unknown = |name: &&Arc<str>| draft.whose(name) == Owner::Foreign;
-    for name in frontends.chain(balancer.rules.iter().map(|r| &r.name)).filter(unknown) {
+    for name in frontends.chain(rules_and_probes(balancer)).filter(unknown) {
         say(format!("{name}, which belongs to no Service"), others);
     }
     for pool in &balancer.pools {

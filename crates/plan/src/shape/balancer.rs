@@ -20,6 +20,7 @@ use crate::order::moving::Movers;
 use crate::own::name::{self, is_of, is_one};
 use crate::own::parts::{Share, View};
 use crate::own::{Base, is_claimed, is_shell, tags};
+use crate::standing::balancer::holds_others;
 use crate::standing::frontend::address_of;
 use crate::standing::pool::is_preconfigured;
 use model::azure::{Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
@@ -461,7 +462,7 @@ fn conclude(
     };
     let emptied = after.frontends.is_empty()
         && (!before.frontends.is_empty() || is_shell(draft.policy, &after));
-    let keeps = is_preconfigured(draft, seats.exposure) || !after.foreign.is_empty();
+    let keeps = is_preconfigured(draft, seats.exposure) || holds_others(draft, &before, &after);
     if emptied && !keeps && coming.is_empty() {
         // Its name outlives it: one that somebody has made anew is not the one to go.
         let guard = before.etag.clone();
@@ -483,3 +484,6 @@ fn put(
         (before.map(Resource::LoadBalancer), Resource::LoadBalancer(Arc::new(after)));
     draft.change(Change::put(before, after, causes, waits));
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! What stands in Azure, as far as it was read, and how it compares with what a Service asks. The
 //! rooms that decide, draft and tell ask here; this room changes nothing.
 
+pub(crate) mod balancer;
 pub(crate) mod frontend;
 pub(crate) mod pool;
 pub(crate) mod private_link;

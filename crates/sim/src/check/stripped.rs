@@ -153,9 +153,12 @@ impl Stage {
     /// for their parts alone.
     pub(super) fn without_stripped(&self, resource: &Arc<Value>) -> Option<Arc<Value>> {
         let kept = self.without_stripped_parts(resource)?;
-        let had = parts(resource, "frontendIPConfigurations").len();
-        let left = parts(&kept, "frontendIPConfigurations").len();
-        (had == 0 || left > 0).then_some(kept)
+        // With a rule or a probe alone, too: nothing tells any more that it may go.
+        let count = |balancer: &Value| -> usize {
+            let all = ["frontendIPConfigurations", "loadBalancingRules", "probes"];
+            all.iter().map(|collection| parts(balancer, collection).len()).sum()
+        };
+        (count(resource) == 0 || count(&kept) > 0).then_some(kept)
     }
 
     /// The same, but a load balancer stands, whoever's parts are on it: nodes are behind it.

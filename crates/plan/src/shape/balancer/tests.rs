@@ -1,0 +1,44 @@
+use crate::shape::stage::{balancer, internal, policy, settled, uid, world};
+use fixture::service_mut;
+use model::azure::{LoadBalancer, Pool, Probe, Rest, Rule};
+use model::kubernetes::Wish;
+use std::sync::Arc;
+
+/// A Service about which nothing is known went without its finalizer, and another client has taken
+/// its frontend away: nothing says whose its other parts are, nor whose a pool of another name is.
+#[test]
+fn a_load_balancer_outlives_our_last_frontend_where_anything_of_others_is_left() {
+    let parts: [(&str, fn(&mut LoadBalancer)); 4] = [
+        ("nothing", |_| ()),
+        ("a rule", |balancer| {
+            let name = Arc::from(format!("{}-TCP-82", uid(9).base_name()));
+            let rule = &balancer.rules[0];
+            let (frontend, probe) = (None, None);
+            balancer.rules.push(Rule { name, frontend, probe, ..rule.clone() });
+        }),
+        ("a probe", |balancer| {
+            let name = Arc::from(format!("{}-TCP-82", uid(9).base_name()));
+            balancer.probes.push(Probe { name, ..balancer.probes[0].clone() });
+        }),
+        ("a pool", |balancer| {
+            let (name, rest) = (Arc::from("theirs"), Rest::default());
+            let (network, addresses, nics) = (None, Vec::new(), Default::default());
+            balancer.pools.push(Pool { name, network, addresses, nics, rest });
+        }),
+    ];
+    for (what, add) in parts {
+        let mut world = settled(world(vec![internal(1, 80, &[])]));
+        let all = world.azure.balancers.known_mut().expect("read");
+        let id = policy().balancer_id("kubernetes-internal");
+        add(Arc::make_mut(all.get_mut(&id).expect("it is there")));
+        service_mut(&mut world, &uid(1)).wish = Wish::Nothing;
+        let world = settled(world);
+        let stays = world.azure.balancers.known().is_some_and(|all| all.contains_key(&id));
+        assert_eq!(stays, what != "nothing", "{what}");
+        if stays {
+            let left = balancer(&world);
+            let count = [left.frontends.len(), left.rules.len(), left.probes.len()];
+            assert!(count.iter().sum::<usize>() <= 1, "{what}: {left:#?}");
+        }
+    }
+}
