@@ -4,16 +4,16 @@
 //! Pod that asks for it: where all its Pods are replaced at once, the new ones have no address yet
 //! when the old ones go, and the gateway's own addresses must not change for that.
 
+use super::egress_members::{Members, Record, members};
 use super::registry::Registry;
 use super::{obstacles, public_ip, until};
 use crate::draft::Draft;
 use crate::own::name::folded;
 use crate::own::pod_names;
 use crate::own::tags;
-use crate::pods::table::{DiffTracker, hosted, is_alive};
+use crate::pods::table::DiffTracker;
 use model::azure::{NatGateway, Provisioning, PublicIp, Rest, Sku};
 use model::gateway::{DefaultService, Direction, GatewayService};
-use model::kubernetes::{Claim, Custody, POD_FINALIZER, Pod};
 use model::plan::{Change, Resource};
 use model::report::{Until, Wait};
 use model::{Family, ResourceId, ServiceUid};
@@ -38,26 +38,6 @@ pub(super) struct Groups {
     /// Gateways that stand and are wanted: a Pod that asks for one is marked before it has an
     /// address, so that the Pods before it can be let go.
     pub staying: BTreeSet<Arc<str>>,
-}
-
-/// Pods with one label value.
-#[derive(Debug, Default)]
-struct Members {
-    /// The namespace of the first of them that is alive.
-    namespace: Option<Arc<str>>,
-    /// One of them has an address that can be published.
-    addressed: bool,
-    /// One of them has our finalizer, and may be published.
-    claimed: bool,
-    /// One of them is alive, with or without an address, with or without our finalizer.
-    asked: bool,
-    /// One of them has our finalizer and is alive, with or without an address.
-    alive: bool,
-    /// One of them is certain to have it still.
-    certain: bool,
-    /// Something may be in Azure on account of a Pod with our finalizer, alive or not, whatever
-    /// its label says by now.
-    marked: bool,
 }
 
 /// Whether a label's value can name a gateway, and none of ours for something else.
@@ -93,12 +73,12 @@ pub(super) fn plan(
             if wish.is_some_and(|m| m.marked && !m.alive) {
                 groups.awaiting_successor.insert(Arc::clone(&name));
             }
-            let claimed = wish.is_some_and(|m| m.claimed || m.alive);
-            let certain = wish.is_some_and(|m| m.certain);
-            if claimed && !certain && gateway.nat.is_none() {
+            let registered = gateway.entry.is_some();
+            let record = wish.map_or(Record::Missing, |m| m.record(registered));
+            if record == Record::Unconfirmed && gateway.nat.is_none() {
                 groups.unconfirmed.insert(Arc::clone(&name));
             }
-            arrive(draft, registry, &gateway, claimed && certain);
+            arrive(draft, registry, &gateway, record);
         } else if (exists || wish.is_some_and(|m| m.marked))
             && leave(draft, registry, &gateway, tracker)
         {
@@ -141,47 +121,6 @@ fn full(
         room -= 1;
     }
     coming.into_iter().map(|(_, _, name)| Arc::clone(name)).collect()
-}
-
-fn members(
-    draft: &Draft<'_>,
-    tracker: &DiffTracker,
-    uids: &BTreeMap<Arc<str>, ServiceUid>,
-) -> BTreeMap<Arc<str>, Members> {
-    let mut members: BTreeMap<Arc<str>, Members> = BTreeMap::new();
-    for pod in draft.world.kubernetes.pods.values() {
-        for name in marks(pod).filter(|name| is_valid(name, uids)) {
-            members.entry(Arc::clone(name)).or_default().marked = true;
-        }
-        let Some(name) = pod.egress.as_ref().filter(|name| is_valid(name, uids)) else { continue };
-        if !tracker.admits(pod, name) {
-            continue;
-        }
-        let of = members.entry(Arc::clone(name)).or_default();
-        let claimed = pod.is_claimed_for(name);
-        if is_alive(pod) {
-            of.namespace.get_or_insert_with(|| Arc::clone(&pod.name.namespace));
-            let addressed = is_addressed(pod);
-            of.asked = true;
-            of.addressed |= addressed;
-            of.claimed |= addressed && claimed;
-            of.alive |= claimed;
-            of.certain |= claimed && (pod.custody == Custody::Own || pod.claim == Claim::Waived);
-        }
-    }
-    members
-}
-
-/// Gateways that may have something in Azure on account of a Pod with our finalizer.
-pub(crate) fn marks(pod: &Pod) -> impl Iterator<Item = &Arc<str>> {
-    let claimed = pod.finalizers.contains(POD_FINALIZER);
-    let label = pod.egress.iter().filter(|_| pod.marks.is_empty());
-    pod.marks.iter().chain(label).filter(move |name| claimed && !name.is_empty())
-}
-
-/// Whether a Pod has an address that can be published.
-pub(super) fn is_addressed(pod: &Pod) -> bool {
-    hosted(pod).next().is_some()
 }
 
 /// Names that Pods ask for, that are registered, or that a NAT gateway of ours has.
@@ -253,12 +192,12 @@ impl Gateway {
     }
 
     /// Whether something that is not ours has the name. Of a public IP that stands without a NAT
-    /// gateway only Pods say that it is: they are marked before it is made.
+    /// gateway and a registration only Pods say that it is: they are marked before it is made.
     fn is_taken(&self, draft: &Draft<'_>, wish: Option<&Members>) -> bool {
         let foreign_nat = self.nat.as_ref().is_some_and(|nat| {
             nat.gateway.as_ref() != Some(&draft.policy.gateway_id()) && self.entry.is_none()
         });
-        let unmarked = !wish.is_some_and(|m| m.marked || m.alive);
+        let unmarked = !wish.is_some_and(|m| m.marked);
         // A list from before the NAT gateway was deleted shows it as the user still.
         let used = |ip: &PublicIp| ip.user.as_ref().is_some_and(|user| *user != self.id);
         let foreign = |(id, family): &(ResourceId, Family)| {
@@ -333,9 +272,10 @@ fn has_ipv6(draft: &Draft<'_>) -> bool {
     nodes.flat_map(|node| &node.addresses).any(|address| address.to_canonical().is_ipv6())
 }
 
-fn arrive(draft: &mut Draft<'_>, registry: &mut Registry, gateway: &Gateway, claimed: bool) {
+fn arrive(draft: &mut Draft<'_>, registry: &mut Registry, gateway: &Gateway, record: Record) {
     let held = draft.hold(&gateway.cause);
-    if held.is_some_and(|hold| hold.target != pod_names::locations_table(draft.policy)) {
+    let comes = record == Record::ToRegister;
+    if held.is_some_and(|hold| comes || hold.target != pod_names::locations_table(draft.policy)) {
         return;
     }
     let gateway_id = draft.policy.gateway_id();
@@ -344,11 +284,17 @@ fn arrive(draft: &mut Draft<'_>, registry: &mut Registry, gateway: &Gateway, cla
     }
     match &gateway.nat {
         None => {
-            let mut waits = Vec::new();
-            if !claimed {
-                waits.push(Wait::Finalizer);
-            }
+            let table = pod_names::services_table(draft.policy);
+            let waits = match record {
+                Record::There => Vec::new(),
+                Record::Missing | Record::Unconfirmed => vec![Wait::Finalizer],
+                Record::ToRegister => vec![until(&table, Until::Written)],
+            };
             make(draft, gateway, waits);
+            if comes {
+                registry.put(&gateway.cause, gateway.entry(None), None);
+                return;
+            }
         }
         Some(nat)
             if nat.gateway.is_none()

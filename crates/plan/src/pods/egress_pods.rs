@@ -2,6 +2,7 @@
 //! that stands, and off after they are drained. And what is wrong with them.
 
 use super::egress::{self, Groups};
+use super::egress_members as members;
 use crate::draft::Draft;
 use crate::own::pod_names;
 use crate::pods::table::{DiffTracker, hosted, is_alive};
@@ -44,11 +45,14 @@ pub(super) fn conclude(
             None => draft.is_in_flight(&table),
         };
         let holds = |label: &&Arc<str>| {
-            claimed || egress::is_addressed(pod) || groups.staying.contains(*label)
+            claimed || members::is_addressed(pod) || groups.staying.contains(*label)
         };
         let own = label.filter(|label| usable && holds(label));
-        let marks: BTreeSet<Arc<str>> =
-            egress::marks(pod).filter(|name| groups.needs_mark(name)).chain(own).cloned().collect();
+        let marks: BTreeSet<Arc<str>> = members::marks(pod)
+            .filter(|name| groups.needs_mark(name))
+            .chain(own)
+            .cloned()
+            .collect();
         if let Some(own) = own {
             // A mark is there before the first write for its gateway, and goes after the last.
             let uncertain = pod.custody == Custody::Inherited && groups.unconfirmed.contains(own);
@@ -66,7 +70,7 @@ pub(super) fn conclude(
 /// Whether nothing in Azure waits for this Pod to be let go any more.
 fn is_drained(pod: &Pod, tracker: &DiffTracker, groups: &Groups) -> bool {
     let label = pod.egress.as_ref();
-    if egress::marks(pod).any(|name| groups.needs_mark(name)) {
+    if members::marks(pod).any(|name| groups.needs_mark(name)) {
         // It was the last one: the gateway is on its way out, or to a Pod that is yet to be marked.
         return false;
     }

@@ -16,6 +16,7 @@ pub(crate) mod table;
 mod addresses;
 mod balancer;
 mod egress;
+mod egress_members;
 mod egress_pods;
 mod gated;
 mod gates;
@@ -30,7 +31,7 @@ mod targets;
 mod tests;
 mod waiting;
 
-pub(crate) use egress::marks;
+pub(crate) use egress_members::marks;
 pub(crate) use memory::Memory;
 
 use crate::ask::readings::Readings;

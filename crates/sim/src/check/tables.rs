@@ -89,8 +89,14 @@ impl Stage {
             let owner = self.truth.owner_of(name).and_then(|uid| self.truth.services.get(uid));
             pools.is_none_or(Vec::is_empty) && owner.is_some_and(|service| !service.wants)
         };
+        // An outbound row without NAT gateway refers to nothing: Azure lets one be detached and go
+        // on standing. It may tell whose a public IP is to be.
+        let bare = |row: &Value| {
+            let inside = &row["properties"];
+            inside["serviceType"] == "Outbound" && inside["publicNatGatewayId"].is_null()
+        };
         let rows = after["services"].as_object().into_iter().flatten();
-        let rows = rows.filter(|(name, row)| !late && !detached(name, row));
+        let rows = rows.filter(|(name, row)| !late && !detached(name, row) && !bare(row));
         let fresh =
             rows.map(|(name, _)| name).filter(|name| before["services"].get(name).is_none());
         for name in fresh {

@@ -2,11 +2,12 @@
 
 use super::stage::{Stage, pod, service, uid};
 use crate::own::pod_names;
+use model::azure::{PublicIp, Sku};
 use model::kubernetes::{
-    Custody, EGRESS_MARKS, GATEWAY_FINALIZER, LoadBalancerType, POD_FINALIZER, Pod,
+    Claim, Custody, EGRESS_MARKS, GATEWAY_FINALIZER, LoadBalancerType, POD_FINALIZER, Pod,
     SERVICE_FINALIZER, Service, Wish,
 };
-use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Plan};
+use model::plan::{Action, Change, Edit, FinalizerPurpose, KubernetesWrite, Plan};
 use model::report::Wait;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -81,6 +82,43 @@ fn a_pod_is_claimed_again_before_its_gateway_is_made() {
     stage.edit_pod(2, |pod| pod.custody = Custody::Inherited);
     let (plan, _) = stage.plan();
     assert!(plan.is_empty(), "{plan:#?}");
+}
+
+/// The API server takes no finalizer for the Pod: only the registration tells whose the public IP
+/// is until the NAT gateway stands. Whenever the Pod goes, nothing is left.
+#[test]
+fn a_gateway_for_which_no_pod_takes_a_mark_is_registered_before_its_public_ip_is_made() {
+    for rounds in 0..=5 {
+        let mut stage = Stage::new();
+        stage.put_pod(Pod { claim: Claim::Waived, ..pod(1, "team-a", 1) });
+        for round in 0..rounds {
+            let (changes, _) = stage.ready();
+            if round == 0 {
+                assert!(matches!(changes[..], [Change { action: Action::UpdateServices(_), .. }]));
+            }
+            changes.into_iter().for_each(|change| stage.apply(change));
+        }
+        assert_eq!(stage.table().is_empty(), rounds < 5, "{:?}: it is published", stage.calls);
+        stage.world.kubernetes.pods.clear();
+        stage.settle();
+        let left = (stage.ips().len(), stage.nats().len(), stage.services().len());
+        assert_eq!(left, (0, 0, 1), "after {rounds}: {:?}", stage.calls);
+    }
+}
+
+/// The public IP of that name was there before: no mark and no registration say that it is ours.
+#[test]
+fn a_public_ip_of_others_is_not_taken_over_for_a_pod_without_a_mark() {
+    let mut stage = Stage::new();
+    let id = stage.policy.public_ip_id(&stage.policy.group, "team-a-pip");
+    let ip =
+        PublicIp { sku: Sku::StandardV2, tags: None, ..fixture::public_ip("team-a-pip", None) };
+    let ips = stage.world.azure.public_ips.get_mut(&stage.policy.group);
+    ips.and_then(|all| all.known_mut()).expect("read").insert(id, Arc::new(ip));
+    stage.put_pod(Pod { claim: Claim::Waived, ..pod(1, "team-a", 1) });
+    let (plan, report) = stage.plan();
+    assert!(plan.changes.is_empty(), "{plan:#?}");
+    assert_eq!(report.pods.len(), 1, "{report:#?}");
 }
 
 /// Somebody deleted the NAT gateway and its registration; the list of public IPs is from before.
