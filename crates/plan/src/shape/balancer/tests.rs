@@ -4,11 +4,14 @@ use model::azure::{LoadBalancer, Pool, Probe, Rest, Rule};
 use model::kubernetes::Wish;
 use std::sync::Arc;
 
+/// What puts a part on a load balancer.
+type Add = fn(&mut LoadBalancer);
+
 /// A Service about which nothing is known went without its finalizer, and another client has taken
 /// its frontend away: nothing says whose its other parts are, nor whose a pool of another name is.
 #[test]
 fn a_load_balancer_outlives_our_last_frontend_where_anything_of_others_is_left() {
-    let parts: [(&str, fn(&mut LoadBalancer)); 4] = [
+    let parts: [(&str, Add); 4] = [
         ("nothing", |_| ()),
         ("a rule", |balancer| {
             let name = Arc::from(format!("{}-TCP-82", uid(9).base_name()));
