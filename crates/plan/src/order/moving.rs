@@ -138,7 +138,9 @@ fn public(draft: &Draft<'_>, chosen: &Chosen, intent: &Intent, family: Family) -
 /// status where it has none anywhere.
 fn internal(draft: &Draft<'_>, intent: &Intent, family: Family) -> Option<IpAddr> {
     let expected = name::frontend(intent, family);
-    if let Some(own) = draft.views().find_map(|balancer| balancer.frontend(&expected)) {
+    // The name is the other family's where the Service gains or loses one.
+    let mut named = draft.views().filter_map(|balancer| balancer.frontend(&expected));
+    if let Some(own) = named.find(|f| frontend::family(draft, f) == Some(family)) {
         return own.private();
     }
     let mut own = draft.views().flat_map(|b| b.frontends_of(&intent.base)).peekable();

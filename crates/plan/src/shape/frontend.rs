@@ -178,7 +178,8 @@ fn had(
     own: Option<&Frontend>,
     prefixes: &[ipnet::IpNet],
 ) -> Option<IpAddr> {
-    let had = own.and_then(Frontend::private).or_else(|| status(draft, intent, family));
+    let own = own.and_then(Frontend::private).filter(|a| Family::of(*a) == family);
+    let had = own.or_else(|| status(draft, intent, family));
     let had = had.filter(|a| prefixes.iter().any(|p| p.contains(a)));
     // It stood on another Service's frontend, which stays where it is.
     had.filter(|a| !is_anothers(draft, intent, *a))

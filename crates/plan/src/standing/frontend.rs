@@ -7,18 +7,22 @@ use model::azure::{Frontend, FrontendAddress};
 use model::{Family, ResourceId};
 use std::net::IpAddr;
 
-/// Whether a frontend is a private one in the subnet and with the address that a Service asks for.
-/// One that is needs no look at the subnet.
+/// Whether a frontend is a private one of a family, in the subnet and with the address that a
+/// Service asks for. One that is needs no look at the subnet. The frontend of a Service's only
+/// family has the name that IPv4's has beside it: the name does not tell the family.
 pub(crate) fn is_as_asked(
     draft: &Draft<'_>,
     intent: &Intent,
     family: Family,
     frontend: &Frontend,
 ) -> bool {
-    let FrontendAddress::Private { subnet, address, .. } = &frontend.address else { return false };
+    let FrontendAddress::Private { subnet, address, family: of, .. } = &frontend.address else {
+        return false;
+    };
     let named = intent.subnet.as_ref().map(|name| draft.policy.subnet_id(name));
     let pinned = intent.pinned.get(&family);
-    named.is_none_or(|named| named == *subnet)
+    *of == family
+        && named.is_none_or(|named| named == *subnet)
         && pinned.is_none_or(|pinned| Some(*pinned) == *address)
 }
 

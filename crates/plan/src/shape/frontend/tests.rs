@@ -2,8 +2,12 @@
 
 use crate::shape::stage::{ADDRESS, PINNED, SUBNET, change, internal, parts, report};
 use crate::shape::stage::{balancer, planned, policy, settled, uid, world};
+use explain::forecast::forecast;
 use model::kubernetes::{Service, Wish};
+use model::plan::{Action, Resource};
 use model::report::State;
+use model::world::Fact;
+use model::{Family, ResourceId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -90,4 +94,46 @@ fn a_frontend_that_was_handed_on_goes_on_account_of_those_who_stand_on_it() {
     let id = &balancer(&world).id;
     let goes = plan.changes.iter().find(|change| change.target == *id);
     assert_eq!(goes.map(|change| &change.causes), Some(&BTreeSet::from([uid(2)])));
+}
+
+/// The frontend of a Service's only family has the name that IPv4's has where it has both.
+#[test]
+fn an_internal_service_of_ipv6_keeps_its_address_when_it_gets_ipv4_and_when_it_loses_it() {
+    let ranges = ("azure-allowed-ip-ranges", "10.0.0.0/8,2001:db8::/32");
+    let six = |families: &[Family]| {
+        let families = families.to_vec();
+        Service { families, ..internal(1, 80, &[ranges]) }
+    };
+    let mut world = world(vec![six(&[Family::V6])]);
+    for node in world.kubernetes.nodes.values_mut() {
+        Arc::make_mut(node).addresses.push("fd00::4".parse().expect("an address"));
+    }
+    let all = world.azure.subnets.values_mut().filter_map(Fact::known_mut).flatten();
+    // Addresses that only Azure knows are of no range of their own.
+    all.for_each(|s| Arc::make_mut(s).prefixes.push("::/0".parse().expect("a range")));
+    let mut world = settled(world);
+    let alone = ["1 ::1:1", "1-TCP-80 -> 1"];
+    assert_eq!(parts(&world), alone);
+    for (families, expected) in [
+        (
+            &[Family::V6, Family::V4][..],
+            &["1 0.1.0.2", "1-IPv6 ::1:1", "1-TCP-80 -> 1", "1-TCP-80-IPv6 -> 1-IPv6"][..],
+        ),
+        (&[Family::V6], &alone),
+    ] {
+        change(&mut world, six(families));
+        for step in forecast(&world, &policy()).steps {
+            if let Action::Put { after: Resource::SecurityGroup(group), .. } = step.change.action {
+                let mut open = group.rules.iter().flat_map(|rule| &rule.destinations);
+                assert!(open.any(|to| **to == *"::1:1"), "it stays open: {group:#?}");
+            }
+        }
+        world = settled(world);
+        assert_eq!(parts(&world), expected);
+        for rule in &balancer(&world).rules {
+            let six = families.len() == 1 || rule.name.ends_with("-IPv6");
+            let pool = rule.pool.as_ref().map(ResourceId::name);
+            assert_eq!(pool.is_some_and(|name| name.ends_with("-IPv6")), six, "{rule:#?}");
+        }
+    }
 }
