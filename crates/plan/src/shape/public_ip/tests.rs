@@ -592,3 +592,57 @@ fn the_public_ip_of_a_service_that_is_gone_waits_for_what_may_open_its_address()
     world.in_flight.insert(policy().security_group_id(), flight);
     assert_eq!(waits(&world), [1]);
 }
+
+/// Two Services on one IPv6 address, at rest; the first one's frontend stands there.
+fn sharers() -> World {
+    let six = |n| {
+        let annotations = fixture::service(&[("azure-pip-name-ipv6", "six")]).annotations;
+        Service { annotations, families: vec![Family::V6], ..public(n) }
+    };
+    let mut world = world(vec![six(1), six(2)]);
+    for (name, address) in [("six", "2603:1030::10"), ("four", "20.50.0.14")] {
+        let address: std::net::IpAddr = address.parse().expect("an address");
+        let ip = PublicIp { tags: None, ..fixture::public_ip(name, Some(address)) };
+        let ip = PublicIp { family: Family::of(address), ..ip };
+        public_ips_mut(&mut world).insert(ip.id.clone(), Arc::new(ip));
+    }
+    settled(world)
+}
+
+/// The frontend on which both stand has the name that IPv4's has from now on.
+#[test]
+fn a_shared_frontend_whose_name_goes_to_another_family_stays_under_another_name() {
+    let mut world = sharers();
+    let names = [("azure-pip-name-ipv6", "six"), ("azure-pip-name", "four")];
+    let service = service_mut(&mut world, &uid(1));
+    service.families.push(Family::V4);
+    service.annotations = fixture::service(&names).annotations;
+    let world = settled(world);
+    let base = uid(1).base_name();
+    let six = format!("{base}-IPv6");
+    let all = world.azure.balancers.known().expect("they are read");
+    let rules = all.values().flat_map(|balancer| &balancer.rules);
+    let mut led: Vec<(&str, &str)> =
+        rules.filter_map(|rule| Some((&*rule.name, rule.frontend.as_ref()?.name()))).collect();
+    led.sort_unstable();
+    let own = format!("{base}-TCP-81");
+    let (own_six, other) = (format!("{own}-IPv6"), format!("{}-TCP-82", uid(2).base_name()));
+    assert_eq!(led, [(&*own, &*base), (&*own_six, &*six), (&*other, &*six)]);
+}
+
+/// Its rules led to another Service's frontend under the names that IPv4's have from now on. Until
+/// IPv4 has an address they would listen where those of IPv6 do.
+#[test]
+fn who_shares_an_address_and_gets_a_second_family_has_one_rule_a_port_all_the_while() {
+    let mut world = sharers();
+    service_mut(&mut world, &uid(2)).families.push(Family::V4);
+    let (plan, _) = planned(&world);
+    let writes = plan.changes.iter().filter(|change| change.waits.is_empty());
+    let made: Vec<&str> = writes.map(|change| change.target.name()).collect();
+    let own = format!("kubernetes-{}", uid(2).base_name());
+    assert_eq!(made, ["kubernetes", &own]);
+    let world = settled(world);
+    let all = world.azure.balancers.known().expect("they are read");
+    let rules = all.values().flat_map(|balancer| &balancer.rules);
+    assert_eq!(rules.filter(|rule| rule.name.starts_with(&*uid(2).base_name())).count(), 2);
+}
