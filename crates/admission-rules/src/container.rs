@@ -2,13 +2,13 @@
 
 use super::Validation;
 use super::cel::{is_true, list, present};
-use plan::ask::SOURCES;
 use plan::ask::annotation::{INTERNAL, Truth};
 use plan::ask::findings::{
     BACKEND_COLLISION, INVALID_BACKEND_PORT, INVALID_FRONTEND_PORT, UNENFORCED_SOURCES,
     UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK, UNSUPPORTED_INTERNAL,
     UNSUPPORTED_PROTOCOL,
 };
+use plan::ask::{CORE_RANGES, SOURCES};
 
 /// Target ports that are compared with one another. To compare them all costs twice their number
 /// squared, and the API server ends an expression at a cost of 1,000,000 (`PerCallLimit` of
@@ -53,16 +53,20 @@ pub fn validations() -> Vec<Validation> {
     ]
 }
 
-/// Whether nothing limits who may connect, or one of the sources is every address. An annotation
-/// without an entry admits no source.
+/// Whether nothing limits who may connect, or one of the sources is every address, and kube-proxy
+/// drops none: it heeds the field, else the annotation of Kubernetes. An annotation without an
+/// entry admits no source.
 fn is_open() -> String {
     let annotated: Vec<String> = SOURCES.iter().map(|key| list(key)).collect();
     let absent: Vec<String> = SOURCES.iter().map(|key| format!("!{}", present(key))).collect();
     let everybody = "(variables.families[0] == 'IPv6' ? '::/0' : '0.0.0.0/0')";
+    let open = format!("s.exists(e, e in [{everybody}, 'Internet', '*'])");
     format!(
-        "[variables.fieldRanges + {}].all(s, (size(s) == 0 && {}) || s.exists(e, e in \
-         [{everybody}, 'Internet', '*']))",
+        "[variables.fieldRanges + {}].all(s, (size(s) == 0 && {}) || {open}) && \
+         [size(variables.fieldRanges) > 0 ? variables.fieldRanges : {}].all(s, size(s) == 0 || \
+         {open})",
         annotated.join(" + "),
-        absent.join(" && ")
+        absent.join(" && "),
+        list(CORE_RANGES)
     )
 }

@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 pub(super) const TAGS: &str = "azure-allowed-service-tags";
 pub(super) const RANGES: &str = "azure-allowed-ip-ranges";
-pub(super) const CORE_RANGES: &str = "load-balancer-source-ranges";
+/// The annotation that kube-proxy heeds where the field is empty.
+pub const CORE_RANGES: &str = "load-balancer-source-ranges";
 pub(super) const FIELD: &str = "spec.loadBalancerSourceRanges";
 
 /// Annotations that say who may connect.
@@ -64,7 +65,8 @@ pub(super) fn read(r: &mut Reader<'_>, families: &[Family]) -> AccessIntent {
 
 /// What limits who may connect, as the key and the value of each wish that does; nothing where one
 /// of them admits all. An annotation without an entry admits none: a list that a template
-/// has left empty was to limit the sources.
+/// has left empty was to limit the sources. What kube-proxy heeds limits the sources whatever else
+/// admits all: it drops those that its list lacks, which is the field's, else the annotation's.
 pub(super) fn limits(r: &Reader<'_>, family: Family) -> Vec<(Cow<'static, str>, String)> {
     let everybody = match family {
         Family::V4 => "0.0.0.0/0",
@@ -74,10 +76,13 @@ pub(super) fn limits(r: &Reader<'_>, family: Family) -> Vec<(Cow<'static, str>, 
     let annotated = annotated.map(|key| (Cow::from(annotation::full(key)), r.list(key)));
     let field: Vec<&str> = r.service.source_ranges.iter().map(|text| text.trim()).collect();
     let field = Some((Cow::from(FIELD), field)).filter(|(_, entries)| !entries.is_empty());
-    let all: Vec<(_, Vec<&str>)> = annotated.chain(field).collect();
+    let heeded = field.is_some().then(|| FIELD.to_owned());
+    let heeded = heeded.unwrap_or_else(|| annotation::full(CORE_RANGES));
+    let mut all: Vec<(_, Vec<&str>)> = annotated.chain(field).collect();
     let open = |entry: &&str| [everybody, "Internet", "*"].contains(entry);
-    if all.iter().any(|(_, entries)| entries.iter().any(open)) {
-        return Vec::new();
+    let is_open = |entries: &[&str]| entries.iter().any(open);
+    if all.iter().any(|(_, entries)| is_open(entries)) {
+        all.retain(|(key, entries)| *key == heeded && !entries.is_empty() && !is_open(entries));
     }
     all.into_iter().map(|(key, entries)| (key, entries.join(","))).collect()
 }

@@ -26,7 +26,7 @@ mod tenancy;
 #[cfg(test)]
 mod tests;
 
-pub use access::SOURCES;
+pub use access::{CORE_RANGES, SOURCES};
 pub use read::read;
 pub use reader::Reading;
 

@@ -147,3 +147,27 @@ fn who_asks_to_keep_somebody_out_is_refused() {
     assert_eq!(&*finding.value, "10.0.0.0/8,192.0.2.0/24");
     assert_eq!(reading.intent, None);
 }
+
+/// Where nodes are behind a load balancer kube-proxy drops all other sources, whatever the security
+/// group lets in.
+#[test]
+fn who_has_kube_proxy_keep_somebody_out_is_refused_whatever_else_is_open() {
+    const CORE: &str = "load-balancer-source-ranges";
+    let found = |annotations: &[(&str, &str)], field: &[&str]| {
+        let mut service = plain(annotations);
+        service.source_ranges = field.iter().map(|range| Arc::from(*range)).collect();
+        let refused = read(&service).findings;
+        let refused = refused.into_iter().filter(|found| found.rule == "UnenforcedSources");
+        refused.map(|found| found.key.to_string()).collect::<Vec<_>>()
+    };
+    let field = ["spec.loadBalancerSourceRanges"];
+    let core = [annotation::full(CORE)];
+    let tags = ("azure-allowed-service-tags", "Internet");
+    for open in [tags, ("azure-allowed-ip-ranges", "0.0.0.0/0")] {
+        assert_eq!(found(&[open], &["203.0.113.0/24"]), field);
+        assert_eq!(found(&[open, (CORE, "203.0.113.0/24")], &[]), core);
+        // Of the two kube-proxy heeds the field.
+        assert_eq!(found(&[open, (CORE, "203.0.113.0/24")], &["0.0.0.0/0"]), [""; 0]);
+        assert_eq!(found(&[open, (CORE, "")], &[]), [""; 0]);
+    }
+}
