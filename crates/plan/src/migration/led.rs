@@ -1,11 +1,11 @@
 //! From which addresses load balancers of each kind are seen to lead to a Service.
 
-use super::stage::{Way, is_additional};
+use crate::ask::additional;
 use crate::own::parts::Index;
 use crate::own::pod_names;
 use model::World;
 use model::azure::{Frontend, FrontendAddress, Sku};
-use model::kubernetes::{Backends, Service};
+use model::kubernetes::{Backends, Ingress, Service};
 use model::world::Need;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -25,14 +25,14 @@ impl Led {
     }
 
     /// Whether the former load balancer has to stay however much time has gone by: it still leads
-    /// to the Service, and the new one is not seen to do so from each address in the status. Other
-    /// clients may have taken its parts away.
-    pub fn lacks(&self, service: &Service, way: &Way) -> bool {
+    /// to the Service, and the new one is not seen to do so from each address that is told of it.
+    /// Other clients may have taken its parts away.
+    pub fn lacks(&self, service: &Service, home: Backends, told: &[Ingress]) -> bool {
         let Some(index) = &self.0 else { return true };
-        let told = way.part(way.home).iter().filter_map(|entry| entry.ip.as_deref()?.parse().ok());
+        let told = told.iter().filter_map(|entry| entry.ip.as_deref()?.parse().ok());
         let mut own = told.filter(|told| !is_additional(service, *told));
-        let here = led(index, service, way.home);
-        own.any(|told| !here.contains(&told)) && !led(index, service, way.home.other()).is_empty()
+        let here = led(index, service, home);
+        own.any(|told| !here.contains(&told)) && !led(index, service, home.other()).is_empty()
     }
 }
 
@@ -60,4 +60,10 @@ fn led(index: &Index, service: &Service, backends: Backends) -> BTreeSet<IpAddr>
         }
     }
     all
+}
+
+/// Whether a Service's annotation lists an address beside its own.
+pub(super) fn is_additional(service: &Service, address: IpAddr) -> bool {
+    let listed = service.annotation(additional::KEY).unwrap_or_default();
+    listed.split(',').any(|text| text.trim().parse() == Ok(address))
 }

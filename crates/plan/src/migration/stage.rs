@@ -5,8 +5,8 @@
 //! ```
 
 use super::Sides;
-use super::led::Led;
-use crate::ask::{additional, hold};
+use super::led::{Led, is_additional};
+use crate::ask::hold;
 use crate::claim::confirm;
 use crate::own::{self, pod_names};
 use crate::tell::kubernetes::ip_lists;
@@ -146,7 +146,7 @@ fn way(
     let way = Way { home, stage: Stage::Still, nodes, pods, unlisted, outside: false };
     let elapsed = world.elapsed.contains(&service.uid)
         && way.unconfirmed(service).is_none()
-        && !led.is_some_and(|led| led.lacks(service, &way));
+        && !led.is_some_and(|led| led.lacks(service, home, way.part(home)));
     Way { stage: stage(service, &way, elapsed), ..way }
 }
 
@@ -222,10 +222,4 @@ fn over_nodes(world: &World) -> BTreeSet<IpAddr> {
     let public = ips.filter_map(|ip| ip.address);
     let frontends = world.azure.balancers.each().flat_map(|balancer| &balancer.frontends);
     public.chain(frontends.filter_map(|f| f.private())).collect()
-}
-
-/// Whether a Service's annotation lists an address beside its own.
-pub(super) fn is_additional(service: &Service, address: IpAddr) -> bool {
-    let listed = service.annotation(additional::KEY).unwrap_or_default();
-    listed.split(',').any(|text| text.trim().parse() == Ok(address))
 }

@@ -40,11 +40,6 @@ pub(super) struct Groups {
     pub staying: BTreeSet<Arc<str>>,
 }
 
-/// Whether a label's value can name a gateway, and none of ours for something else.
-pub(super) fn is_valid(name: &str, uids: &BTreeMap<Arc<str>, ServiceUid>) -> bool {
-    pod_names::is_egress(name) && !pod_names::is_reserved(name) && !uids.contains_key(name)
-}
-
 pub(super) fn plan(
     draft: &mut Draft<'_>,
     registry: &mut Registry,

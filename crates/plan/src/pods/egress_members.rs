@@ -1,7 +1,7 @@
 //! The Pods that ask for each egress gateway, and what of them tells whose the gateway is.
 
-use super::egress::is_valid;
 use crate::draft::Draft;
+use crate::own::pod_names;
 use crate::pods::table::{DiffTracker, hosted, is_alive};
 use model::ServiceUid;
 use model::kubernetes::{Claim, Custody, POD_FINALIZER, Pod};
@@ -55,6 +55,11 @@ impl Members {
             Record::Missing
         }
     }
+}
+
+/// Whether a label's value can name a gateway, and none of ours for something else.
+pub(super) fn is_valid(name: &str, uids: &BTreeMap<Arc<str>, ServiceUid>) -> bool {
+    pod_names::is_egress(name) && !pod_names::is_reserved(name) && !uids.contains_key(name)
 }
 
 /// The Pods of each label value that can name a gateway.

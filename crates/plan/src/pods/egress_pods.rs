@@ -1,7 +1,7 @@
 //! What is written to egress Pods: our finalizer, on before they are published, or hold a gateway
 //! that stands, and off after they are drained. And what is wrong with them.
 
-use super::egress::{self, Groups};
+use super::egress::Groups;
 use super::egress_members as members;
 use crate::draft::Draft;
 use crate::own::pod_names;
@@ -26,7 +26,7 @@ pub(super) fn conclude(
     for pod in draft.world.kubernetes.pods.values() {
         let claimed = pod.finalizers.contains(POD_FINALIZER);
         let label = pod.egress.as_ref().filter(|label| !label.is_empty());
-        let valid = label.filter(|label| egress::is_valid(label, uids));
+        let valid = label.filter(|label| members::is_valid(label, uids));
         let stays = is_alive(pod);
         if stays {
             let found = complaints(draft, pod, valid.is_some(), tracker, groups);
