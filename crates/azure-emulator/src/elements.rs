@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use crate::json::{drop_keys, list, list_mut, object, properties, text};
-use crate::message::{Checked, refuse};
+use crate::message::{Checked, refusal, refuse};
 use crate::store::Entry;
 
 /// Takes the read-only parts out of the elements of a collection; a null collection goes.
@@ -29,20 +31,24 @@ pub(crate) fn check_names(entry: &Entry, collection: &str) -> Checked {
         let message = format!("Property {collection} of {} must be a list.", entry.id);
         return refuse("InvalidRequestFormat", message);
     }
+    let elements = list(&entry.value, &["properties", collection]);
+    if elements.iter().any(|element| text(element, &["name"]).is_empty()) {
+        let message = format!("An element of {collection} of {} has no name.", entry.id);
+        return refuse("InvalidRequestFormat", message);
+    }
+    check_siblings(&entry.id, elements)
+}
+
+/// Refuses elements of one collection that share a name, in the form that
+/// kubernetes-sigs/cloud-provider-azure issue 10307 and Azure/migAz issue 181 show.
+pub(crate) fn check_siblings(parent: &str, elements: &[Value]) -> Checked {
     let mut names = BTreeSet::new();
-    for element in list(&entry.value, &["properties", collection]) {
-        let name = text(element, &["name"]).to_lowercase();
-        if name.is_empty() {
-            let message = format!("An element of {collection} of {} has no name.", entry.id);
-            return refuse("InvalidRequestFormat", message);
-        }
-        if !names.insert(name) {
-            let message = format!(
-                "Resource {}/{collection} has two elements named {}.",
-                entry.id,
-                text(element, &["name"])
-            );
-            return refuse("DuplicateResourceName", message);
+    for name in elements.iter().map(|element| text(element, &["name"])) {
+        if !name.is_empty() && !names.insert(name.to_lowercase()) {
+            let what =
+                format!("Resource {parent} has two child resources with the same name ({name}).");
+            return Err(refusal(400, "InvalidRequestFormat", "Cannot parse the request.")
+                .because("DuplicateResourceName", what));
         }
     }
     Ok(())

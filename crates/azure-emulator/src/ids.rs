@@ -17,20 +17,30 @@ impl Guids {
         self.next += 1;
         let high = mixed(self.seed ^ mixed(self.next));
         let low = mixed(high ^ self.next);
-        format!(
-            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-            high >> 32,
-            high >> 16 & 0xffff,
-            high & 0xfff,
-            (low >> 48 & 0x3fff) | 0x8000,
-            low & 0xffff_ffff_ffff
-        )
+        layout(high, low)
     }
 
     /// The next one as an ETag.
     pub(crate) fn etag(&mut self) -> String {
         format!("W/\"{}\"", self.guid())
     }
+}
+
+/// The one that belongs to a text: always the same.
+pub(crate) fn guid_of(text: &str) -> String {
+    let high = text.bytes().fold(text.len() as u64, |sum, byte| mixed(sum ^ u64::from(byte)));
+    layout(high, mixed(high))
+}
+
+fn layout(high: u64, low: u64) -> String {
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xffff,
+        high & 0xfff,
+        (low >> 48 & 0x3fff) | 0x8000,
+        low & 0xffff_ffff_ffff
+    )
 }
 
 /// Spreads a number over 64 bits; two different ones stay different.
@@ -53,5 +63,7 @@ mod tests {
         assert_eq!(first.len(), 1000);
         assert!(!first.contains(&b.guid()));
         assert_eq!(Guids::new(1).guid().len(), 36);
+        assert_eq!(guid_of("a"), guid_of("a"));
+        assert_ne!(guid_of("ab"), guid_of("ba"));
     }
 }

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::azure::Azure;
-use crate::elements::{check_names, strip_elements};
+use crate::elements::{check_names, check_siblings, strip_elements};
+use crate::ids::guid_of;
 use crate::json::{bare_reference, drop_keys, fill, list, list_mut, object, properties, text};
 use crate::message::{Answer, Checked, Request, refusal, refuse};
 use crate::options::Switch;
@@ -44,7 +45,7 @@ pub(crate) fn prepare(entry: &mut Entry, defaults: Switch) -> Checked {
         strip_elements(entry, collection, derived.map_or(&[], |(_, keys)| keys));
     }
     prepare_frontends(entry);
-    prepare_pools(entry);
+    prepare_pools(entry)?;
     for rule in list_mut(&mut entry.value, "loadBalancingRules").into_iter().flatten() {
         let inside = properties(rule);
         let one = inside.get("backendAddressPool").is_some_and(Value::is_object);
@@ -73,8 +74,9 @@ fn prepare_frontends(entry: &mut Entry) {
     }
 }
 
-fn prepare_pools(entry: &mut Entry) {
+fn prepare_pools(entry: &mut Entry) -> Checked {
     for pool in list_mut(&mut entry.value, "backendAddressPools").into_iter().flatten() {
+        let id = format!("{}/backendAddressPools/{}", entry.id, text(pool, &["name"]));
         let inside = properties(pool);
         bare_reference(inside, "virtualNetwork");
         let Some(addresses) = inside.get_mut("loadBalancerBackendAddresses") else { continue };
@@ -93,11 +95,26 @@ fn prepare_pools(entry: &mut Entry) {
             inside.shift_remove("loadBalancerBackendAddresses");
             continue;
         }
+        check_siblings(&id, addresses)?;
         for address in addresses {
             if address.is_object() {
                 drop_keys(properties(address), &["inboundNatRulesPortMapping"]);
             }
         }
+    }
+    Ok(())
+}
+
+/// The name of the address that stands for a NIC's IP configuration: of a scale set's instance a
+/// GUID, of another NIC its resource group, name and configuration (Azure/bicep issue 8074). That
+/// a pool that moves to addresses keeps them is assumed.
+pub(crate) fn address_name(configuration: &str) -> String {
+    let route = Route::parse(configuration).unwrap_or_default();
+    match (&*route.kind(), &route.names[..]) {
+        ("microsoft.network/networkinterfaces/ipconfigurations", [nic, of_nic]) => {
+            format!("{}_{nic}{of_nic}", route.group.unwrap_or_default())
+        }
+        _ => guid_of(&route.key()),
     }
 }
 
@@ -144,7 +161,7 @@ impl Azure {
             let addresses: Vec<Value> = members
                 .iter()
                 .map(|(member, address)| {
-                    let name = crate::path::parent(member).map_or("", crate::path::last);
+                    let name = address_name(member);
                     json!({"name": name, "properties": {"ipAddress": address}})
                 })
                 .collect();

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::azure::Azure;
 use crate::json::{fill, list, list_mut, object, properties, text};
+use crate::load_balancer::address_name;
 use crate::path::{Route, kind, last, parent, spelling};
 use crate::security_group::default_rules;
 use crate::store::Entry;
@@ -134,10 +135,9 @@ impl Azure {
             let addresses: Vec<Value> = users
                 .iter()
                 .map(|user| {
-                    let id = text(user, &["id"]);
-                    let nic = parent(id).map_or("", last);
+                    let name = address_name(text(user, &["id"]));
                     let properties = json!({"networkInterfaceIPConfiguration": user});
-                    json!({"name": format!("{nic}_{}", last(id)), "properties": properties})
+                    json!({"name": name, "properties": properties})
                 })
                 .collect();
             inside.insert("loadBalancerBackendAddresses".to_owned(), json!(addresses));

@@ -14,6 +14,11 @@ impl Lint<'_> {
                 self.names(change, "pool", balancer.pools.iter().map(|p| &*p.name));
                 self.names(change, "rule", balancer.rules.iter().map(|r| &*r.name));
                 self.names(change, "probe", balancer.probes.iter().map(|p| &*p.name));
+                for pool in &balancer.pools {
+                    let what = format!("address in pool {}:", pool.name);
+                    let names = pool.addresses.iter().map(|a| &*a.name);
+                    self.names(change, &what, names.filter(|name| !name.is_empty()));
+                }
                 self.ports(change, balancer);
                 self.exposures(change, balancer);
             }

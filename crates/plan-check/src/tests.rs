@@ -6,8 +6,8 @@ use fixture::{
     service, world,
 };
 use model::azure::{
-    FrontendAddress, LoadBalancer, PrivateLinkService, PublicIp, Rule, RuleProtocol, SecurityGroup,
-    SecurityRule, Sku,
+    AdminState, FrontendAddress, LoadBalancer, PoolAddress, PrivateLinkService, PublicIp, Rule,
+    RuleProtocol, SecurityGroup, SecurityRule, Sku,
 };
 use model::kubernetes::{Deletion, Endpoint, EndpointSlice, Ingress, Readiness, Target, Wish};
 use model::plan::{
@@ -215,6 +215,19 @@ fn twice_in_one_body() {
     let world = world();
     let name = edit(&world, |b| b.probes.push(b.probes[0].clone()));
     assert_eq!(found(&world, vec![name]), [Breach::NameTwice]);
+    let addresses = |names: [&'static str; 2]| {
+        edit(&world, move |b| {
+            let address = |(n, name): (u8, &str)| PoolAddress {
+                address: [10, 0, 0, n].into(),
+                name: name.into(),
+                admin: AdminState::None,
+                network: None,
+            };
+            b.pools[0].addresses = (40..).zip(names).map(address).collect();
+        })
+    };
+    assert_eq!(found(&world, vec![addresses(["node", "Node"])]), [Breach::NameTwice]);
+    assert_eq!(found(&world, vec![addresses(["node", "node-2"])]), []);
     let again = |b: &mut LoadBalancer, protocol: RuleProtocol, port: u16| {
         let mut rule = b.rules[0].clone();
         rule.name = format!("{}-x", rule.name).into();
@@ -266,8 +279,9 @@ fn limits() {
     wrong(&|b| {
         let sample = b.pools[0].addresses[0].clone();
         b.pools[0].addresses = (0..1_001u32)
-            .map(|n| model::azure::PoolAddress {
+            .map(|n| PoolAddress {
                 address: std::net::Ipv4Addr::from(0x0AE0_0004 + n).into(),
+                name: format!("node-{n}").into(),
                 ..sample.clone()
             })
             .collect();

@@ -213,7 +213,66 @@ fn rules_and_references_are_checked() {
     }
     let mut named = balancer(&pip, vec![]);
     named["properties"]["backendAddressPools"] = json!([{"name": "x"}, {"name": "X"}]);
-    cloud.refused(&lb_id(), named, "DuplicateResourceName");
+    cloud.refused(&lb_id(), named.clone(), "InvalidRequestFormat");
+    named["properties"]["backendAddressPools"] = json!([pool_of(&["node", "NODE"])]);
+    cloud.refused(&lb_id(), named, "InvalidRequestFormat");
+}
+
+fn pool_of(names: &[&str]) -> Value {
+    let address = |(n, name): (usize, &&str)| {
+        json!({"name": name, "properties": {
+        "ipAddress": format!("10.224.0.{}", 40 + n),
+        "virtualNetwork": {"id": net("virtualNetworks/vnet")}}})
+    };
+    let addresses: Vec<Value> = names.iter().enumerate().map(address).collect();
+    json!({"name": "pool", "properties": {"loadBalancerBackendAddresses": addresses}})
+}
+
+#[test]
+fn addresses_of_a_pool_have_names_of_their_own() {
+    let mut cloud = Cloud::new();
+    let pip = cloud.pip("a");
+    cloud.put(&lb_id(), balancer(&pip, vec![]));
+    let pool = format!("{}/backendAddressPools/pool", lb_id());
+    let refused = cloud.try_put(&pool, pool_of(&["node", "Node"]));
+    let error = &refused.body.as_ref().unwrap()["error"];
+    let message = format!("Resource {pool} has two child resources with the same name (Node).");
+    assert_eq!(refused.status, 400);
+    assert_eq!(error["code"], "InvalidRequestFormat");
+    assert_eq!(error["details"], json!([{"code": "DuplicateResourceName", "message": message}]));
+    cloud.put(&pool, pool_of(&["node", "node-2"]));
+}
+
+/// Instances of a scale set have NICs of one name.
+#[test]
+fn pools_that_move_to_addresses_get_names_apart() {
+    let mut cloud = Cloud::new();
+    cloud.azure.options_mut().nic_pool_addresses = Switch::On;
+    let pip = cloud.pip("a");
+    cloud.put(&lb_id(), balancer(&pip, vec![]));
+    for machine in 0..2 {
+        let vm = compute(&format!("virtualMachineScaleSets/vmss/virtualMachines/{machine}"));
+        let mut nics = cloud.get(&vm)["properties"]["networkProfileConfiguration"].clone();
+        nics["networkInterfaceConfigurations"][0]["properties"]["ipConfigurations"][0]["properties"]
+            ["loadBalancerBackendAddressPools"] = json!([below("backendAddressPools/pool")]);
+        let body = json!({"location": "eastus",
+            "properties": {"networkProfileConfiguration": nics}});
+        cloud.put(&vm, body);
+    }
+    let names = |cloud: &mut Cloud| -> Vec<String> {
+        let lb = cloud.get(&lb_id());
+        let pool = &lb["properties"]["backendAddressPools"][0]["properties"];
+        let addresses = pool["loadBalancerBackendAddresses"].as_array().unwrap();
+        addresses.iter().map(|a| a["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let derived = names(&mut cloud);
+    assert_eq!(derived.len(), 2);
+    assert_ne!(derived[0], derived[1]);
+    let moved = cloud.post(&format!("{}/migrateToIpBased", lb_id()), json!({"pools": ["pool"]}));
+    assert_eq!(moved.status, 200);
+    assert_eq!(names(&mut cloud), derived);
+    let echo = cloud.get(&lb_id());
+    cloud.put(&lb_id(), echo);
 }
 
 #[test]
