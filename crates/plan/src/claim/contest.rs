@@ -35,12 +35,10 @@ pub(crate) fn tenancy(
     let is_on = rules.iter().any(|r| is_of(&r.name, &asker.base));
     let Some(uid) = draft.owner_of(&other.name) else { return Tenancy::Shared };
     if *uid == asker.uid {
-        // It has another name by now: the old one goes, unless others are on it. Where the name is
-        // that of its other family by now, it goes with that to another address.
+        // It has another name by now: the old one goes, unless others are on it.
         let shared = rules.iter().any(|r| !is_of(&r.name, &asker.base))
             || place.balancer.is_foreign(&other.name);
-        let stays = shared && !is_taken_along(draft, place, asker, other);
-        return if stays { Tenancy::Shared } else { Tenancy::ReleasedBySameWrite };
+        return if shared { Tenancy::Shared } else { Tenancy::ReleasedBySameWrite };
     }
     // Other Services with rules on the frontend keep it where it is when its owner goes, refused
     // Services that keep what they have included.

@@ -75,11 +75,9 @@ fn public(draft: &Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>)
     let address = FrontendAddress::Public(id.clone());
     let own = balancer.frontend(&name);
     if own.is_none_or(|f| f.address != address)
-        && let Some(wanted) = {
-            let on = balancer.frontends_on(id).into_iter();
-            let mut others = on.filter(|f| !part::is_called(*f, &name));
-            others.find_map(|other| tenancy(draft, place, intent, other))
-        }
+        && let Some(other) =
+            balancer.frontends_on(id).into_iter().find(|f| !part::is_called(*f, &name))
+        && let Some(wanted) = tenancy(draft, place, intent, other)
     {
         return wanted;
     }

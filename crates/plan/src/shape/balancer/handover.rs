@@ -188,20 +188,16 @@ pub(super) fn drop_lost_ports(draft: &Draft<'_>, balancer: &mut LoadBalancer) {
     });
 }
 
-/// Removes former rules of a Service whose port of a frontend, or whose backend port, one of these
-/// rules of the Service uses: Azure accepts one rule for each port of a frontend and, without
-/// floating IP, of a pool.
+/// Removes former rules of a Service whose backend port one of these rules of the Service uses:
+/// without floating IP Azure accepts one rule for each port of a pool.
 pub(super) fn drop_own_ports(body: &mut Body, base: &str, rules: &[Rule]) {
     let place = |rule: &Rule| Some((pool_taken(rule)?.clone(), rule.protocol, rule.backend_port));
     let taken: BTreeSet<_> = rules.iter().filter_map(place).collect();
-    let heard = |rule: &Rule| Some((rule.frontend.clone()?, rule.protocol, rule.frontend_port));
-    let listened: BTreeSet<_> = rules.iter().filter_map(heard).collect();
     let stays = |rule: &Rule| rules.iter().any(|r| name::is_one(&r.name, &rule.name));
     let lost = |rule: &Rule| {
         is_of(&rule.name, base)
             && !stays(rule)
-            && (place(rule).is_some_and(|place| taken.contains(&place))
-                || heard(rule).is_some_and(|port| listened.contains(&port)))
+            && place(rule).is_some_and(|place| taken.contains(&place))
     };
     if body.view().rules_of(base).into_iter().any(lost) {
         body.edit(|after| after.rules.retain(|rule| !lost(rule)));
