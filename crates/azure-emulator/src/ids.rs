@@ -1,5 +1,7 @@
 //! Identifiers that look random and are not.
 
+use crate::path::Route;
+
 /// A counter whose values look like GUIDs.
 #[derive(Debug, Clone)]
 pub(crate) struct Guids {
@@ -49,6 +51,19 @@ fn mixed(number: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
+}
+
+/// The name of the address that stands for a NIC's IP configuration: of a scale set's instance a
+/// GUID, of another NIC its resource group, name and configuration (Azure/bicep issue 8074). That
+/// a pool that moves to addresses keeps them is assumed.
+pub(crate) fn address_name(configuration: &str) -> String {
+    let route = Route::parse(configuration).unwrap_or_default();
+    match (&*route.kind(), &route.names[..]) {
+        ("microsoft.network/networkinterfaces/ipconfigurations", [nic, of_nic]) => {
+            format!("{}_{nic}{of_nic}", route.group.unwrap_or_default())
+        }
+        _ => guid_of(&route.key()),
+    }
 }
 
 #[cfg(test)]

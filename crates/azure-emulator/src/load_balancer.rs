@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::azure::Azure;
 use crate::elements::{check_names, check_siblings, strip_elements};
-use crate::ids::guid_of;
+use crate::ids::address_name;
 use crate::json::{bare_reference, drop_keys, fill, list, list_mut, object, properties, text};
 use crate::message::{Answer, Checked, Request, refusal, refuse};
 use crate::options::Switch;
@@ -103,19 +103,6 @@ fn prepare_pools(entry: &mut Entry) -> Checked {
         }
     }
     Ok(())
-}
-
-/// The name of the address that stands for a NIC's IP configuration: of a scale set's instance a
-/// GUID, of another NIC its resource group, name and configuration (Azure/bicep issue 8074). That
-/// a pool that moves to addresses keeps them is assumed.
-pub(crate) fn address_name(configuration: &str) -> String {
-    let route = Route::parse(configuration).unwrap_or_default();
-    match (&*route.kind(), &route.names[..]) {
-        ("microsoft.network/networkinterfaces/ipconfigurations", [nic, of_nic]) => {
-            format!("{}_{nic}{of_nic}", route.group.unwrap_or_default())
-        }
-        _ => guid_of(&route.key()),
-    }
 }
 
 fn add_defaults(entry: &mut Entry) {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::azure::Azure;
+use crate::ids::address_name;
 use crate::json::{fill, list, list_mut, object, properties, text};
-use crate::load_balancer::address_name;
 use crate::path::{Route, kind, last, parent, spelling};
 use crate::security_group::default_rules;
 use crate::store::Entry;

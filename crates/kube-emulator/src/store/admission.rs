@@ -9,7 +9,7 @@ use crate::service;
 use crate::status::{ApiError, FieldFault};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Kinds whose `generation` counts the changes of their spec.
 pub(super) fn has_generation(kind: &Kind) -> bool {
@@ -23,7 +23,7 @@ pub(super) fn keep_apart(target: &Target, live: &Value, next: &mut Value) {
         return;
     }
     let map = object(next);
-    let keep = |map: &mut serde_json::Map<String, Value>, key: &str| match live.get(key) {
+    let keep = |map: &mut Map<String, Value>, key: &str| match live.get(key) {
         Some(value) => {
             map.insert(key.to_string(), value.clone());
         }
@@ -239,4 +239,18 @@ fn event_faults(event: &Value) -> Vec<FieldFault> {
     }
     let why = "does not match event.namespace";
     vec![FieldFault::invalid("involvedObject.namespace", &json!(about), why)]
+}
+
+/// Takes out members of the metadata that are empty: the API server leaves them out.
+pub(super) fn drop_empty(metadata: &mut Map<String, Value>) {
+    for member in ["annotations", "labels", "finalizers", "ownerReferences"] {
+        let is_empty = match metadata.get(member) {
+            Some(Value::Object(map)) => map.is_empty(),
+            Some(Value::Array(items)) => items.is_empty(),
+            _ => false,
+        };
+        if is_empty {
+            drop_key(metadata, member);
+        }
+    }
 }

@@ -92,7 +92,7 @@ impl Store {
         for member in SERVER_OWNED {
             drop_key(metadata, member);
         }
-        super::update::drop_empty(metadata);
+        super::admission::drop_empty(metadata);
         if kind.is_namespaced() {
             metadata.insert("namespace".to_string(), json!(key.0));
         } else {

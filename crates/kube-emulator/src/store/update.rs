@@ -1,6 +1,6 @@
 //! Replacing and patching objects.
 
-use super::admission::{has_generation, keep_apart};
+use super::admission::{drop_empty, has_generation, keep_apart};
 use super::create::{checked_body, writer_of};
 use super::{Call, Ownership, Run, Store, body_of, is_deleted};
 use crate::events;
@@ -11,7 +11,7 @@ use crate::patch::{Patch, PatchFault, patched};
 use crate::request::Request;
 use crate::route::{Part, Target};
 use crate::status::{ApiError, FieldFault};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Members of the metadata no update changes.
@@ -254,20 +254,6 @@ impl Store {
             drop_key(metadata, "managedFields");
         } else if let Some(owners) = owners {
             metadata.insert("managedFields".to_string(), Value::Array(owners));
-        }
-    }
-}
-
-/// Takes out members of the metadata that are empty: the API server leaves them out.
-pub(super) fn drop_empty(metadata: &mut Map<String, Value>) {
-    for member in ["annotations", "labels", "finalizers", "ownerReferences"] {
-        let is_empty = match metadata.get(member) {
-            Some(Value::Object(map)) => map.is_empty(),
-            Some(Value::Array(items)) => items.is_empty(),
-            _ => false,
-        };
-        if is_empty {
-            drop_key(metadata, member);
         }
     }
 }

@@ -450,9 +450,8 @@ rules! {
          Service keeps its load balancer over nodes until one is";
     HAS_BOTH_ADDRESSES Note "HasBothAddresses"
         "layoutMigration"
-        "the Service moves to the other kind of load balancers and has two addresses until \
-         keepBoth is over; then the former address leaves its status: let clients use the new \
-         address";
+        "the Service moves to the other kind of load balancers: the former address leaves its \
+         status when keepBoth is over; let clients use the new address";
 
     TARGET_PORT_UNKNOWN Note "TargetPortUnknown"
         "spec.ports: targetPort http"
@@ -476,8 +475,7 @@ rules! {
          gateway to their subnet, an outbound rule or a route";
     POOL_MEMBERS_UNREADABLE Note "PoolMembersUnreadable"
         "network interfaces: HTTP 403 AuthorizationFailed"
-        "cannot be read, so nodes that join pools through them cannot join ({value}); the \
-         controller's identity must have the right to read them";
+        "cannot be read, so no node joins pools by them ({value}); grant the right to read them";
     POOL_KIND_SWITCHING Note "PoolKindSwitching"
         "loadBalancerBackendPoolConfigurationType: nodeIP"
         "during the switch to {value}, rules use a temporary pool; they return to the cluster's \

@@ -346,8 +346,8 @@ fn waits(one: &ServiceReport, other: &ServiceReport) -> Vec<Wait> {
 fn both(way: &Way) -> Finding {
     let former = ips(way.part(way.home.other()));
     let message = format!(
-        "the Service moves to the other kind of load balancers and has two addresses until \
-         keepBoth is over; then {former} leaves its status: let clients use {}",
+        "the Service moves to the other kind of load balancers: {former} leaves its status when \
+         keepBoth is over; let clients use {}",
         ips(way.part(way.home))
     );
     HAS_BOTH_ADDRESSES.found_with("layoutMigration", "", &message)

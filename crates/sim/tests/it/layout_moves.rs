@@ -264,7 +264,10 @@ fn a_refused_edit_changes_neither_load_balancer() {
             let standing = balancers(&lab);
             let more = json!([{"name": "http", "port": 80, "targetPort": 8080, "nodePort": 30_080},
                 {"name": "more", "port": 81, "targetPort": 8081, "nodePort": 30_999}]);
-            let edit = |annotation: Value, ports: &Value| json!({"metadata": {"annotations": {key: annotation}}, "spec": {"ports": ports}});
+            let edit = |annotation: Value, ports: &Value| {
+                let annotations = json!({key: annotation});
+                json!({"metadata": {"annotations": annotations}, "spec": {"ports": ports}})
+            };
             let service = service_of(&lab, &web_name(0)).expect("it is there");
             let body = edit(json!(value), &more);
             patch(&mut lab, "services", "default", &web_name(0), body);
