@@ -161,7 +161,7 @@ fn who_has_kube_proxy_keep_somebody_out_is_refused_whatever_else_is_open() {
         refused.map(|found| found.key.to_string()).collect::<Vec<_>>()
     };
     let field = ["spec.loadBalancerSourceRanges"];
-    let core = [annotation::full(CORE)];
+    let core = [full(CORE)];
     let tags = ("azure-allowed-service-tags", "Internet");
     for open in [tags, ("azure-allowed-ip-ranges", "0.0.0.0/0")] {
         assert_eq!(found(&[open], &["203.0.113.0/24"]), field);
