@@ -41,10 +41,9 @@ pub use tell::condition::{is_held_up, note_obstacles, unchecked};
 use ask::readings::Readings;
 use migration::Course;
 use model::policy::Layout;
-use model::report::Finding;
-use model::{Plan, Policy, Report, ServiceUid, World};
+use model::{Plan, Policy, Report, World};
 use own::other_layout::Leftover;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Plans: what is to be written now, and who waits on what.
@@ -62,18 +61,6 @@ pub fn standing(world: &World, policy: &Policy) -> (Vec<Leftover>, bool) {
         Course::Blocked(left) => (left, false),
         Course::Moving(sides) => (sides.left, true),
     }
-}
-
-/// Services, and why they keep what they have.
-pub(crate) type Refused = BTreeMap<ServiceUid, Vec<Finding>>;
-
-/// What the other kind of load balancers has a say in, where one kind is planned.
-#[derive(Clone, Copy)]
-pub(crate) struct Beside<'a> {
-    /// What stands of it in the way.
-    pub left: &'a [Leftover],
-    /// Services that have both kinds and that it refuses: they keep what they have, of either.
-    pub refused: &'a Refused,
 }
 
 /// Plans again and again, and remembers between two plans what has not changed.
@@ -145,9 +132,7 @@ impl Planner {
         };
         self.migration = None;
         let updates = self.containers.updates;
-        let none = Refused::new();
-        let beside = Beside { left: &left, refused: &none };
-        let (mut plan, report) = self.side(world, policy, beside);
+        let (mut plan, report) = self.side(world, policy, &left);
         if alone.is_some() {
             self.alone = alone;
         } else if left.is_empty() && migration::end(world, policy, &mut plan) {
@@ -164,14 +149,14 @@ impl Planner {
 
     /// Plans the load balancers of one kind, or says that what is left of the other kind stands in
     /// the way.
-    fn side(&mut self, world: &World, policy: &Policy, beside: Beside<'_>) -> (Plan, Report) {
+    fn side(&mut self, world: &World, policy: &Policy, left: &[Leftover]) -> (Plan, Report) {
         let Self { containers, readings, index, memory, .. } = self;
         readings.sweep(&world.kubernetes.services);
         match policy.layout {
-            Layout::PerService => pods::plan(world, policy, (containers, readings), beside),
+            Layout::PerService => pods::plan(world, policy, (containers, readings), left),
             Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {
                 index.renew(world);
-                let mut draft = nodes::settled(world, policy, (index, readings, memory), beside);
+                let mut draft = nodes::settled(world, policy, (index, readings, memory), left);
                 tell::gate::open_all(&mut draft);
                 tell::report::finish(draft)
             }

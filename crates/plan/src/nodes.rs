@@ -1,6 +1,5 @@
 //! Plans load balancers whose backends are nodes.
 
-use crate::Beside;
 use crate::ask::hold::asks_first;
 use crate::ask::readings::Readings;
 use crate::claim;
@@ -54,18 +53,18 @@ pub(crate) fn settled<'w>(
     world: &'w World,
     policy: &'w Policy,
     (index, readings, memory): (&'w Index, &mut Readings, &mut Memory),
-    beside: Beside<'_>,
+    left: &[Leftover],
 ) -> Draft<'w> {
     let mut held: BTreeMap<ServiceUid, Vec<Refusal>> = BTreeMap::new();
     let mut refused = held.clone();
     let mut rounds = 0;
     loop {
         let mut draft = Draft::new(world, policy, index);
-        admission::admit_all(&mut draft, readings, beside.refused);
+        admission::admit_all(&mut draft, readings);
         for (uid, refusals) in &refused {
             refusals.iter().for_each(|refusal| draft.refuse(uid, refusal.clone()));
         }
-        plan(&mut draft, memory, beside.left);
+        plan(&mut draft, memory, left);
         let late = late(&draft, &refused);
         if !late.is_empty() {
             refused.extend(late);
