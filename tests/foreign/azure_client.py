@@ -153,7 +153,9 @@ def load_balancers(net, pip):
     assert deep(plain(net.load_balancers.get(RG, "lb")), "loadBalancingRules") != []
     bad = lb_body(pip)
     bad["properties"]["loadBalancingRules"] *= 2
-    refused("DuplicateResourceName", lambda: net.load_balancers.begin_create_or_update(RG, "lb", bad).result(), 400)
+    twice = lambda: net.load_balancers.begin_create_or_update(RG, "lb", bad).result()
+    error = refused("InvalidRequestFormat", twice, 400)
+    assert [detail.code for detail in error.error.details] == ["DuplicateResourceName"], error
     gone = lb_body(pip + "none")
     refused("InvalidResourceReference",
             lambda: net.load_balancers.begin_create_or_update(RG, "lb", gone).result(), 400)
