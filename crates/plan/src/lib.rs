@@ -41,9 +41,10 @@ pub use tell::condition::{is_held_up, note_obstacles, unchecked};
 use ask::readings::Readings;
 use migration::Course;
 use model::policy::Layout;
-use model::{Plan, Policy, Report, World};
+use model::report::Finding;
+use model::{Plan, Policy, Report, ServiceUid, World};
 use own::other_layout::Leftover;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Plans: what is to be written now, and who waits on what.
@@ -61,6 +62,18 @@ pub fn standing(world: &World, policy: &Policy) -> (Vec<Leftover>, bool) {
         Course::Blocked(left) => (left, false),
         Course::Moving(sides) => (sides.left, true),
     }
+}
+
+/// Services, and why they keep what they have.
+pub(crate) type Refused = BTreeMap<ServiceUid, Vec<Finding>>;
+
+/// What the other kind of load balancers has a say in, where one kind is planned.
+#[derive(Clone, Copy)]
+pub(crate) struct Beside<'a> {
+    /// What stands of it in the way.
+    pub left: &'a [Leftover],
+    /// Services that have both kinds and that it refuses: they keep what they have, of either.
+    pub refused: &'a Refused,
 }
 
 /// Plans again and again, and remembers between two plans what has not changed.
@@ -132,7 +145,9 @@ impl Planner {
         };
         self.migration = None;
         let updates = self.containers.updates;
-        let (mut plan, report) = self.side(world, policy, &left);
+        let none = Refused::new();
+        let beside = Beside { left: &left, refused: &none };
+        let (mut plan, report) = self.side(world, policy, beside);
         if alone.is_some() {
             self.alone = alone;
         } else if left.is_empty() && migration::end(world, policy, &mut plan) {
@@ -149,14 +164,14 @@ impl Planner {
 
     /// Plans the load balancers of one kind, or says that what is left of the other kind stands in
     /// the way.
-    fn side(&mut self, world: &World, policy: &Policy, left: &[Leftover]) -> (Plan, Report) {
+    fn side(&mut self, world: &World, policy: &Policy, beside: Beside<'_>) -> (Plan, Report) {
         let Self { containers, readings, index, memory, .. } = self;
         readings.sweep(&world.kubernetes.services);
         match policy.layout {
-            Layout::PerService => pods::plan(world, policy, (containers, readings), left),
+            Layout::PerService => pods::plan(world, policy, (containers, readings), beside),
             Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {
                 index.renew(world);
-                let mut draft = nodes::settled(world, policy, (index, readings, memory), left);
+                let mut draft = nodes::settled(world, policy, (index, readings, memory), beside);
                 tell::gate::open_all(&mut draft);
                 tell::report::finish(draft)
             }

@@ -1,5 +1,6 @@
 //! Plans load balancers whose backends are nodes.
 
+use crate::Beside;
 use crate::ask::hold::asks_first;
 use crate::ask::readings::Readings;
 use crate::claim;
@@ -53,18 +54,18 @@ pub(crate) fn settled<'w>(
     world: &'w World,
     policy: &'w Policy,
     (index, readings, memory): (&'w Index, &mut Readings, &mut Memory),
-    left: &[Leftover],
+    beside: Beside<'_>,
 ) -> Draft<'w> {
     let mut held: BTreeMap<ServiceUid, Vec<Refusal>> = BTreeMap::new();
     let mut refused = held.clone();
     let mut rounds = 0;
     loop {
         let mut draft = Draft::new(world, policy, index);
-        admission::admit_all(&mut draft, readings);
+        admission::admit_all(&mut draft, readings, beside.refused);
         for (uid, refusals) in &refused {
             refusals.iter().for_each(|refusal| draft.refuse(uid, refusal.clone()));
         }
-        plan(&mut draft, memory, left);
+        plan(&mut draft, memory, beside.left);
         let late = late(&draft, &refused);
         if !late.is_empty() {
             refused.extend(late);

@@ -1,6 +1,7 @@
 //! Which Services are planned at all: those whose wish could be read, that are neither held back by
 //! their owners nor set aside, and whose parts lists are certain to show.
 
+use crate::Refused;
 use crate::ask;
 use crate::ask::readings::Readings;
 use crate::draft::{Case, Draft, Stance};
@@ -21,27 +22,42 @@ struct Admission {
 }
 
 /// Takes a stance to every Service.
-pub(crate) fn admit_all(draft: &mut Draft<'_>, readings: &mut Readings) {
+pub(crate) fn admit_all(draft: &mut Draft<'_>, readings: &mut Readings, refused: &Refused) {
     let services = draft.world.kubernetes.services.values();
     // All at once: they are sorted, and not put among each other one by one.
     let named = services.clone().map(|service| (service.name.clone(), service.uid.clone()));
     draft.by_name = named.collect();
     for service in services {
-        let case = case(draft, service, readings);
+        let case = case(draft, service, readings, refused);
         draft.add(case);
     }
 }
 
 /// Takes a stance to one Service.
-pub(crate) fn admit<'w>(draft: &mut Draft<'w>, service: &'w Arc<Service>, readings: &mut Readings) {
+pub(crate) fn admit<'w>(
+    draft: &mut Draft<'w>,
+    service: &'w Arc<Service>,
+    readings: &mut Readings,
+    refused: &Refused,
+) {
     draft.by_name.insert(service.name.clone(), service.uid.clone());
-    let case = case(draft, service, readings);
+    let case = case(draft, service, readings, refused);
     draft.add(case);
 }
 
-fn case<'w>(draft: &Draft<'w>, service: &'w Arc<Service>, readings: &mut Readings) -> Case<'w> {
+fn case<'w>(
+    draft: &Draft<'w>,
+    service: &'w Arc<Service>,
+    readings: &mut Readings,
+    refused: &Refused,
+) -> Case<'w> {
     let Admission { stance, findings, wait } =
         admission(draft.world, draft.policy, service, readings);
+    let wishes = service.wish == Wish::LoadBalancer;
+    let (stance, findings) = match refused.get(&service.uid).filter(|_| wishes) {
+        Some(why) => (Stance::Frozen(Frozen::new()), [&findings[..], why].concat()),
+        None => (stance, findings),
+    };
     let base = match &stance {
         Stance::Wanted(intent) => Arc::clone(&intent.base),
         _ => Arc::from(service.uid.base_name()),

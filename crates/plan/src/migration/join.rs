@@ -2,11 +2,13 @@
 
 use super::stage::{Stage, Stages, Way, ips};
 use super::{MOVING, Sides};
+use crate::Refused;
 use crate::ask::findings::{ENDPOINTS_OUTSIDE_CLUSTER, HAS_BOTH_ADDRESSES};
+use crate::pods::selects;
 use crate::shape::unserved;
-use crate::tell::condition;
 use crate::tell::kubernetes::{drops, is_same, object};
-use model::kubernetes::{Backends, Ingress, MoveStage, Service, Wish};
+use crate::tell::{condition, gate};
+use model::kubernetes::{Backends, GateReason, Ingress, MoveStage, Service, Wish};
 use model::plan::{
     Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEdit, Object,
 };
@@ -28,6 +30,19 @@ impl Planned {
             Backends::Nodes => &self.nodes,
             Backends::Pods => &self.pods,
         }
+    }
+
+    /// Services with both kinds of load balancers that are refused or held by the kind that they
+    /// have in the end, and why. One that tells no address of that kind has nothing there: only its
+    /// move is refused, and the load balancer that it has follows what it asks.
+    pub fn refused(&self, stages: &Stages) -> Refused {
+        let verdict = |(uid, way): (&ServiceUid, &Way)| {
+            let both = way.stage.keeps_former() && !way.part(way.home).is_empty();
+            let report = self.of(way.home).1.services.get(uid).filter(|_| both)?;
+            let reasons = report.findings.iter().filter(|f| f.severity != Severity::Note);
+            report.state.is_frozen().then(|| (uid.clone(), reasons.cloned().collect()))
+        };
+        stages.all.iter().filter_map(verdict).collect()
     }
 }
 
@@ -78,7 +93,8 @@ pub(super) fn join(
     let summary = summary(sides, stages);
     let Planned { nodes: (node_plan, node_report), pods: (pod_plan, pod_report) } = planned;
     let of_pods = |write: &KubernetesWrite| matches!(write.object, Object::Pod { .. });
-    writes.extend(pod_plan.writes.into_iter().filter(of_pods));
+    let of_pods = pod_plan.writes.into_iter().filter(of_pods);
+    writes.extend(of_pods.map(|write| gate(world, stages, &write).unwrap_or(write)));
     let mut changes: BTreeMap<_, Arc<Change>> = BTreeMap::new();
     for change in node_plan.changes.into_iter().chain(pod_plan.changes) {
         changes.entry(change.target.clone()).or_insert(change);
@@ -126,6 +142,19 @@ fn is_idle(way: &Way, [here, there]: [Option<&Arc<ServiceReport>>; 2]) -> bool {
         findings.any(|finding| finding.rule == unserved::RULE)
     };
     way.outside || (way.home == Backends::Nodes && lacks(here) && !lacks(there))
+}
+
+/// What a gate says in place of that no Service selects its Pod: those that do may have load
+/// balancers over nodes, of which container load balancers do not know.
+fn gate(world: &World, stages: &Stages, write: &KubernetesWrite) -> Option<KubernetesWrite> {
+    let Edit::Gate { reason: GateReason::NoService, .. } = write.edit else { return None };
+    let Object::Pod { name, .. } = &write.object else { return None };
+    let pod = world.kubernetes.gated_pods.get(name)?;
+    let over_nodes = |service: &Service| {
+        service.wish == Wish::LoadBalancer && stages.all[&service.uid].is_wanted(Backends::Nodes)
+    };
+    let mut services = world.kubernetes.services.values();
+    services.any(|s| selects(s, pod) && over_nodes(s)).then(|| gate::open(pod))
 }
 
 /// What a plan writes to each Service.
@@ -268,7 +297,8 @@ fn report(
             report.waits = waits(&report, there);
         }
     }
-    if matches!(way.stage, Stage::Both | Stage::Withdrawing) {
+    let tells_both = !way.part(way.home.other()).is_empty();
+    if tells_both && matches!(way.stage, Stage::Both | Stage::Withdrawing) {
         report.findings.push(both(way));
     }
     let due = way.unconfirmed(service).filter(|_| way.stage == Stage::Both);
@@ -426,5 +456,49 @@ mod tests {
         // Who has left does not come back.
         let gone = Way { stage: Stage::Gone, outside: true, ..way };
         assert_eq!(of(&gone).0.findings, []);
+    }
+
+    #[test]
+    fn who_has_both_addresses_is_told_of_them_only_while_there_are_two() {
+        let reported = || Arc::new(fixture::service_report(State::Programmed));
+        let (here, there) = (reported(), reported());
+        let rules = |nodes: Vec<Ingress>| {
+            let way = arriving(Backends::Pods, [nodes, vec![entry("20.0.0.9")]]);
+            let way = Way { stage: Stage::Withdrawing, ..way };
+            let report = report(&fixture::service(&[]), &way, [Some(&here), Some(&there)]);
+            report.expect("there is one").findings.iter().map(|f| f.rule).collect::<Vec<_>>()
+        };
+        assert_eq!(rules(vec![entry("20.0.0.1")]), [HAS_BOTH_ADDRESSES.name]);
+        assert_eq!(rules(Vec::new()), Vec::<&str>::new(), "the former one is gone already");
+    }
+    /// Only what a Service has of both kinds is kept by a refusal.
+    #[test]
+    fn a_refusal_keeps_what_a_service_has_of_both_kinds() {
+        let (node, pod) = (|| vec![entry("20.0.0.1")], || vec![entry("20.0.0.9")]);
+        let uid = fixture::service(&[]).uid;
+        let kept = |home, state, parts, stage| {
+            let report = Arc::new(fixture::service_report(state));
+            let services = BTreeMap::from([(uid.clone(), report)]);
+            let side = |of| match of == home {
+                true => {
+                    (Plan::default(), Report { services: services.clone(), ..Report::default() })
+                }
+                false => (Plan::default(), Report::default()),
+            };
+            let planned = Planned { nodes: side(Backends::Nodes), pods: side(Backends::Pods) };
+            let way = Way { stage, ..arriving(home, parts) };
+            let stages = Stages { all: BTreeMap::from([(uid.clone(), way)]) };
+            let refused = planned.refused(&stages);
+            assert!(stages.kept(&refused, home).is_empty(), "there it is refused");
+            stages.kept(&refused, home.other()).len() == 1
+        };
+        for home in [Backends::Pods, Backends::Nodes] {
+            let refused = State::RefusedServing;
+            assert!(kept(home, refused, [node(), pod()], Stage::Both));
+            assert!(!kept(home, State::Programmed, [node(), pod()], Stage::Both));
+            assert!(!kept(home, refused, [node(), pod()], Stage::Gone));
+        }
+        let alone = [node(), Vec::new()];
+        assert!(!kept(Backends::Pods, State::Refused, alone, Stage::Arriving), "it only stays");
     }
 }

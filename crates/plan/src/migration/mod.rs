@@ -12,6 +12,8 @@
 //!   the new one's addresses have been in the status alone for the time that the config says, and
 //!   only while the new one is seen to lead from them to the Service.
 //! - A Service that the new kind of load balancers refuses keeps the former one.
+//! - What a Service has of both kinds stays as it is while the kind that it moves to refuses what
+//!   it asks: an edit counts for both or for none.
 //! - There is no state beside Azure and the Services: a move goes on after a restart, and turns
 //!   around when the config does.
 
@@ -22,10 +24,10 @@ mod stage;
 mod tests;
 mod view;
 
-use crate::Planner;
 use crate::own::other_layout::{self, Leftover};
 use crate::own::{self, Own};
 use crate::tell::kubernetes::object;
+use crate::{Beside, Planner, Refused};
 use model::azure::{LoadBalancer, Sku};
 use model::kubernetes::Backends;
 use model::plan::{Edit, KubernetesWrite, MoveEdit};
@@ -38,6 +40,9 @@ use view::Views;
 
 /// The rule of the note on the whole.
 pub const MOVING: &str = "LayoutMigration";
+
+/// How often both kinds are planned, each with what the other refuses.
+const ROUNDS: usize = 4;
 
 /// What is remembered of a migration between two plans.
 #[derive(Debug, Default)]
@@ -153,16 +158,28 @@ pub(crate) fn plan(
     sides: &Sides,
 ) -> (Plan, Report) {
     let stages = Stages::of(world, sides);
-    let target = sides.target.backends();
-    let own = memory.views.of(world, sides, &stages, target);
-    let other = memory.views.of(world, sides, &stages, target.other());
-    let to = planner.side(&own, &sides.target, &[]);
-    let from = memory.former.side(&other, &sides.former, &[]);
-    let planned = match target {
-        Backends::Nodes => join::Planned { nodes: to, pods: from },
-        Backends::Pods => join::Planned { nodes: from, pods: to },
-    };
-    join::join(world, sides, &stages, planned)
+    let mut refused = Refused::new();
+    let mut rounds = 0;
+    loop {
+        let kinds = [(&mut *planner, &sides.target), (&mut memory.former, &sides.former)];
+        let [to, from] = kinds.map(|(planner, policy)| {
+            let backends = policy.backends();
+            let kept = stages.kept(&refused, backends);
+            let view = memory.views.of(world, sides, &stages, (backends, &kept));
+            planner.side(&view, policy, Beside { left: &[], refused: &kept })
+        });
+        let planned = match sides.target.backends() {
+            Backends::Nodes => join::Planned { nodes: to, pods: from },
+            Backends::Pods => join::Planned { nodes: from, pods: to },
+        };
+        // What one Service keeps may be what another was refused.
+        let found = planned.refused(&stages);
+        rounds += 1;
+        if found == refused || rounds == ROUNDS {
+            return join::join(world, sides, &stages, planned);
+        }
+        refused = found;
+    }
 }
 
 /// Whether everything has been read that shows load balancers of either kind.

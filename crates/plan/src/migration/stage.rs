@@ -6,6 +6,7 @@
 
 use super::Sides;
 use super::led::{Led, is_additional};
+use crate::Refused;
 use crate::ask::hold;
 use crate::claim::confirm;
 use crate::own::{self, pod_names};
@@ -114,6 +115,12 @@ impl Stages {
             way
         };
         Self { all: services.map(|service| (service.uid.clone(), way(service))).collect() }
+    }
+
+    /// Services of those refused that are not to be on this kind in the end.
+    pub fn kept(&self, refused: &Refused, backends: Backends) -> Refused {
+        let kept = refused.iter().filter(|(uid, _)| self.all[*uid].home != backends);
+        kept.map(|(uid, why)| (uid.clone(), why.clone())).collect()
     }
 
     /// Whether no load balancer over these has anything more to serve.

@@ -3,6 +3,7 @@
 use super::stage::{Stage, Stages};
 use super::view::Views;
 use super::{Course, Sides, course};
+use crate::Refused;
 use crate::ask::hold;
 use crate::own::pod_names;
 use model::azure::{FrontendAddress, LoadBalancer, Sku};
@@ -261,7 +262,7 @@ fn a_protected_service_leaves_the_load_balancer_that_it_has_moved_from() {
     let world = world_of(&sides, service);
     let stages = Stages::of(&world, &sides);
     assert_eq!(stages.all[&uid].stage, Stage::Gone);
-    let former = Views::default().of(&world, &sides, &stages, Backends::Nodes);
+    let former = Views::default().of(&world, &sides, &stages, (Backends::Nodes, &Refused::new()));
     let shown = &former.kubernetes.services[&uid];
     assert_eq!(shown.wish, Wish::Nothing);
     assert!(hold::find(shown).is_none(), "what it has left would stand for ever");
@@ -330,7 +331,7 @@ fn whoever_plans_a_write_sees_that_it_was_refused() {
         let mut world = World::default();
         world.holds.insert(ServiceUid::new(cause), hold);
         let stages = Stages::of(&world, &sides);
-        !Views::default().of(&world, &sides, &stages, backends).holds.is_empty()
+        !Views::default().of(&world, &sides, &stages, (backends, &Refused::new())).holds.is_empty()
     };
     for (all, own) in [(&of_pods[..], Backends::Pods), (&of_nodes[..], Backends::Nodes)] {
         for refused in all {

@@ -2,6 +2,7 @@
 
 use super::Sides;
 use super::stage::{Stages, Way};
+use crate::Refused;
 use crate::own::pod_names;
 use model::azure::Sku;
 use model::kubernetes::{Backends, Pod, Service, Wish};
@@ -23,6 +24,8 @@ pub(super) struct Views {
 struct Shown {
     source: Arc<Service>,
     shown: Arc<Service>,
+    /// Whether it was to keep what it has. Where that changes, it is another value in memory.
+    kept: bool,
 }
 
 impl Views {
@@ -32,7 +35,7 @@ impl Views {
         world: &World,
         sides: &Sides,
         stages: &Stages,
-        backends: Backends,
+        (backends, kept): (Backends, &Refused),
     ) -> World {
         let mut own = world.clone();
         let is_own = |sku: Sku| (sku == Sku::Service) == (backends == Backends::Pods);
@@ -48,7 +51,7 @@ impl Views {
         };
         shown.retain(|uid, _| world.kubernetes.services.contains_key(uid));
         for (uid, service) in &mut own.kubernetes.services {
-            *service = show(shown, service, &stages.all[uid], backends);
+            *service = show(shown, service, &stages.all[uid], (backends, kept));
         }
         match backends {
             Backends::Nodes => {
@@ -92,20 +95,22 @@ fn show(
     known: &mut BTreeMap<ServiceUid, Shown>,
     service: &Arc<Service>,
     way: &Way,
-    backends: Backends,
+    (backends, kept): (Backends, &Refused),
 ) -> Arc<Service> {
+    let kept = kept.contains_key(&service.uid);
     let wish = if way.is_wanted(backends) { service.wish } else { Wish::Nothing };
     let ingress = way.part(backends);
     let is_same = |shown: &Shown| {
         Arc::ptr_eq(&shown.source, service)
             && shown.shown.wish == wish
             && shown.shown.ingress == ingress
+            && shown.kept == kept
     };
     if let Some(shown) = known.get(&service.uid).filter(|shown| is_same(shown)) {
         return Arc::clone(&shown.shown);
     }
     let own = Service { wish, ingress: ingress.to_vec(), ..Service::clone(service) };
-    let shown = Shown { source: Arc::clone(service), shown: Arc::new(own) };
+    let shown = Shown { source: Arc::clone(service), shown: Arc::new(own), kept };
     let view = Arc::clone(&shown.shown);
     known.insert(service.uid.clone(), shown);
     view

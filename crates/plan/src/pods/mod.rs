@@ -33,11 +33,13 @@ mod waiting;
 
 pub(crate) use egress_members::marks;
 pub(crate) use memory::Memory;
+pub(crate) use selectors::selects;
 
+use crate::Beside;
 use crate::ask::readings::Readings;
 use crate::claim::{admission, other_layout};
 use crate::draft::{Draft, Stance, UNREADABLE};
-use crate::own::other_layout::{Leftover, is_suspected};
+use crate::own::other_layout::is_suspected;
 use crate::own::pod_names;
 use crate::pods::table::{DiffTracker, changed};
 use crate::tell::container;
@@ -57,16 +59,16 @@ pub(crate) fn plan(
     world: &World,
     policy: &Policy,
     (memory, readings): (&mut Memory, &mut Readings),
-    left: &[Leftover],
+    Beside { left, refused }: Beside<'_>,
 ) -> (Plan, Report) {
     let mut draft = Draft::bare(world, policy);
     if !world.is_complete(&Kind::CONTAINER) {
-        admission::admit_all(&mut draft, readings);
+        admission::admit_all(&mut draft, readings, refused);
         draft.wait_all(&Wait::Listing);
         return report::finish(draft);
     }
     if !is_known(&draft) || !left.is_empty() {
-        admission::admit_all(&mut draft, readings);
+        admission::admit_all(&mut draft, readings, refused);
         note_unread(&mut draft);
         if !left.is_empty() {
             other_layout::freeze(&mut draft, left);
@@ -78,7 +80,7 @@ pub(crate) fn plan(
     }
     let names = memory.update(world, policy);
     for uid in names.iter().filter_map(|name| memory.uids.get(name)) {
-        admission::admit(&mut draft, &world.kubernetes.services[uid], readings);
+        admission::admit(&mut draft, &world.kubernetes.services[uid], readings, refused);
     }
     targets::resolve(&mut draft, memory, &names);
     complain(&mut draft, memory, &names);

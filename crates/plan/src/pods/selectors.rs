@@ -1,7 +1,7 @@
 //! Which Services select a Pod.
 
 use model::ServiceUid;
-use model::kubernetes::{Service, Wish};
+use model::kubernetes::{GatedPod, Service, Wish};
 use model::world::Labels;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,13 +41,23 @@ impl Selectors {
         for (key, value) in labels.iter() {
             let pair = (Arc::clone(namespace), Arc::clone(key), Arc::clone(value));
             for (uid, selector) in self.by_pair.get(&pair).into_iter().flatten() {
-                if selector.iter().all(|(key, value)| labels.get(key) == Some(value)) {
+                if is_met(selector, labels) {
                     found.insert(uid.clone());
                 }
             }
         }
         found
     }
+}
+
+/// Whether a Service selects a Pod; without a selector it selects none.
+pub(crate) fn selects(service: &Service, pod: &GatedPod) -> bool {
+    let same = service.name.namespace == pod.name.namespace;
+    same && !service.selector.is_empty() && is_met(&service.selector, &pod.labels)
+}
+
+fn is_met(selector: &Labels, labels: &Labels) -> bool {
+    selector.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
 fn first(service: &Service) -> Option<Pair> {

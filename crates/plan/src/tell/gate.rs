@@ -20,11 +20,16 @@ pub(crate) fn write(pod: &GatedPod, reason: GateReason, message: &str) -> Kubern
     }
 }
 
+/// The load balancers of a Pod's Services lead to nodes.
+pub(crate) fn open(pod: &GatedPod) -> KubernetesWrite {
+    let message = "load balancers lead to nodes: there is nothing to wait for";
+    write(pod, GateReason::NodeBackends, message)
+}
+
 /// Where backends are nodes no Pod waits for a load balancer.
 pub(crate) fn open_all(draft: &mut Draft<'_>) {
     let pods = draft.world.kubernetes.gated_pods.values();
     let shut = pods.filter(|pod| pod.gate == Gate::Shut && pod.others != Others::Over);
-    let message = "load balancers lead to nodes: there is nothing to wait for";
-    let writes: Vec<_> = shut.map(|pod| write(pod, GateReason::NodeBackends, message)).collect();
+    let writes: Vec<_> = shut.map(|pod| open(pod)).collect();
     draft.steps.writes.extend(writes);
 }

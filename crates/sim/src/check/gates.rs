@@ -4,6 +4,7 @@
 //! shuts while its Pod is in use.
 
 use super::form::{conditions, seconds};
+use super::moves::home;
 use super::tenants::is_refused;
 use crate::entries::entries;
 use crate::scene;
@@ -12,7 +13,7 @@ use crate::tally::count;
 use crate::truth::ServiceTruth;
 use crate::weather::Weather;
 use control::{KubernetesCall, Options};
-use model::kubernetes::{GateReason, READINESS_GATE};
+use model::kubernetes::{Backends, GateReason, READINESS_GATE};
 use model::world::Kind;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -49,9 +50,12 @@ impl Stage {
 
     /// Why a gate must not open yet.
     fn opens_early(&self, sent: &Sent, pod: &Value, reason: &str) -> Option<&'static str> {
-        // Over nodes there is nothing to wait for, however the Pod is.
+        // Over nodes there is nothing to wait for, however the Pod is. While Services move, others
+        // may have container load balancers.
         if reason == GateReason::NodeBackends.name() {
-            return None;
+            let awaited =
+                self.knows_tables(sent, pod) && self.is_awaited(sent, pod, Backends::Pods);
+            return awaited.then_some("opens, and a container load balancer is to lead to the Pod");
         }
         if !is_ready_but_for_ours(pod) {
             return Some("opens, and the Pod is not ready for another reason");
@@ -69,7 +73,9 @@ impl Stage {
         if is(GateReason::Programmed) && !self.is_listed(pod) {
             return Some("opens, and the Service Gateway does not list the Pod");
         }
-        let selected = is(GateReason::NoService) && self.is_awaited(sent, pod);
+        let kinds = [Backends::Pods, Backends::Nodes];
+        let selected = is(GateReason::NoService)
+            && kinds.into_iter().any(|backends| self.is_awaited(sent, pod, backends));
         selected.then_some("opens, and a Service that has a load balancer selects the Pod")
     }
 
@@ -123,9 +129,9 @@ impl Stage {
             .any(|row| own.contains(&*row.1) && self.truth.owner_of(&row.2).is_some())
     }
 
-    /// Whether a Service that the gateway has, and that the sender knows as it is, selects a Pod
-    /// that has an address of its family.
-    fn is_awaited(&self, sent: &Sent, pod: &Value) -> bool {
+    /// Whether a Service that the gateway has, that the sender knows as it is, and whose load
+    /// balancer leads to these in the end, selects a Pod that has an address of its family.
+    fn is_awaited(&self, sent: &Sent, pod: &Value, backends: Backends) -> bool {
         let Some(tables) = self.azure.gateway(&scene::gateway()) else { return false };
         let namespace = &pod["metadata"]["namespace"];
         let own = addresses(pod);
@@ -133,7 +139,9 @@ impl Stage {
             let uid = service["metadata"]["uid"].as_str().unwrap_or("");
             let known = self.truth.services.get(uid);
             let ipv6 = service["spec"]["ipFamilies"][0] == "IPv6";
-            known.is_some_and(|known| known.wants && known.edited_at <= sent.services)
+            let home = |name: &str| home(&self.config, name) == backends;
+            let knows = |s: &ServiceTruth| s.wants && s.edited_at <= sent.services;
+            known.is_some_and(|known| knows(known) && home(&known.name))
                 && service["metadata"]["namespace"] == *namespace
                 && tables["services"].get(uid.to_lowercase()).is_some()
                 && selects(service, pod)

@@ -23,7 +23,7 @@ const SECOND_MS: u64 = 1_000;
 const IPS: &str = "Microsoft.Network/publicIPAddresses";
 
 /// What a Service's load balancer leads to in the end, as a cloud config says.
-fn home(config: &Config, service: &str) -> Backends {
+pub(super) fn home(config: &Config, service: &str) -> Backends {
     let course = &config.written["layoutMigration"];
     let [services, namespaces] = ["services", "namespaces"].map(|key| course[key].as_array());
     let namespace = service.split_once('/').unwrap_or_default().0;

@@ -5,6 +5,7 @@ use crate::support::container::*;
 use crate::support::*;
 use azure_emulator::{Azure, Fault, FaultKind};
 use kube_emulator::Store;
+use model::kubernetes::READINESS_GATE;
 use serde_json::{Value, json};
 use sim::{Config, Laboratory, Moment, Witness};
 use std::cell::RefCell;
@@ -245,6 +246,98 @@ fn a_service_that_is_refused_stays() {
     let service = service_of(&lab, &web_name(2)).expect("it is there");
     let conditions = service["status"]["conditions"].to_string();
     assert!(conditions.contains("internal"), "{conditions}");
+}
+
+/// An edit that the new load balancer refuses, while a Service has both: neither is changed, and
+/// the Service goes on once its owner has taken the edit back.
+#[test]
+fn a_refused_edit_changes_neither_load_balancer() {
+    let interval = format!("{PREFIX}azure-load-balancer-health-probe-interval");
+    for (to_pods, key, value) in [(true, INTERNAL, "true"), (false, &*interval, "3")] {
+        for restart in [false, true] {
+            let (mut lab, seen) = about_to_move(to_pods);
+            let (config, sku) = target(to_pods);
+            lab.restart_with(config);
+            lab.pass(300_000);
+            let both = addresses(&lab);
+            assert!(both.iter().all(|told| told.len() == 2), "{both:?}");
+            let standing = balancers(&lab);
+            let more = json!([{"name": "http", "port": 80, "targetPort": 8080, "nodePort": 30_080},
+                {"name": "more", "port": 81, "targetPort": 8081, "nodePort": 30_999}]);
+            let edit = |annotation: Value, ports: &Value| {
+                let annotations = json!({key: annotation});
+                json!({"metadata": {"annotations": annotations}, "spec": {"ports": ports}})
+            };
+            let service = service_of(&lab, &web_name(0)).expect("it is there");
+            let body = edit(json!(value), &more);
+            patch(&mut lab, "services", "default", &web_name(0), body);
+            lab.pass(60_000);
+            if restart {
+                lab.restart();
+            }
+            lab.pass(60_000);
+            assert_eq!(addresses(&lab)[0], both[0], "to pods {to_pods}");
+            assert_eq!(balancers(&lab), standing, "to pods {to_pods}");
+            assert!(conditions(&lab).contains(&"\"ballast.dev/Programmed\" \"False\"".to_owned()));
+            let body = edit(Value::Null, &service["spec"]["ports"]);
+            patch(&mut lab, "services", "default", &web_name(0), body);
+            ends_on(&mut lab, sku, &seen);
+        }
+    }
+}
+
+/// The frontends and rules of all load balancers.
+fn balancers(lab: &Laboratory) -> Vec<Value> {
+    let all = lab.azure.resources().into_iter();
+    let all = all.filter(|r| r["type"] == "Microsoft.Network/loadBalancers");
+    let parts = ["frontendIPConfigurations", "loadBalancingRules"];
+    let named = |of: &Value| json!({"name": of["name"], "properties": of["properties"]});
+    let shown = |balancer: &Value| {
+        let inside = &balancer["properties"];
+        let lists = parts.map(|part| inside[part].as_array().cloned().unwrap_or_default());
+        json!(lists.map(|list| list.iter().map(named).collect::<Vec<_>>()))
+    };
+    all.map(|balancer| shown(&balancer)).collect()
+}
+
+/// A Pod is selected by a Service whose load balancer leads to nodes, because it has moved there or
+/// stays there: nothing is waited for, and the gate does not say that no Service selects the Pod.
+#[test]
+fn a_gate_says_that_the_load_balancer_of_its_service_leads_to_nodes() {
+    let mut lab = over_nodes(3);
+    for n in 0..3 {
+        let selector = json!({"spec": {"selector": {"app": web_name(n)}}});
+        patch(&mut lab, "services", "default", &web_name(n), selector);
+    }
+    annotate(&mut lab, INTERNAL, "true");
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    lab.restart_with(pods());
+    lab.pass(DAY_MS);
+    let gate = |lab: &mut Laboratory, pod: u32, app: &str| {
+        let name = format!("gated-{pod}");
+        let mut gated = egress_pod(&name, "", &[&pod_ip(900 + pod)], 0);
+        gated["metadata"]["labels"] = json!({"app": app, READINESS_GATE: "enabled"});
+        gated["spec"]["readinessGates"] = json!([{"conditionType": READINESS_GATE}]);
+        gated["status"]["conditions"] = json!([{"type": "ContainersReady", "status": "True"}]);
+        create_pod(lab, gated);
+        lab.pass(1_000);
+        let pod = pod_of(lab, &name).expect("it is there");
+        let all = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let own = all.into_iter().find(|condition| condition["type"] == READINESS_GATE);
+        own.map(|own| own["reason"].as_str().unwrap_or_default().to_owned())
+    };
+    let words = |reason: &str| Some(reason.to_owned());
+    assert_eq!(gate(&mut lab, 0, &web_name(0)), words("NodeBackends"), "it is refused by Pods'");
+    assert_eq!(gate(&mut lab, 1, &web_name(1)), None, "no slice lists the Pod yet");
+    assert_eq!(gate(&mut lab, 2, "none"), words("NoService"));
+    let mut keys = json!({"loadBalancerBackendPoolConfigurationType": "nodeIP"});
+    keys["layoutMigration"] =
+        json!({"keepBoth": "0s", "services": format!("default/{}", web_name(1))});
+    lab.restart_with(policy(&keys));
+    lab.pass(DAY_MS);
+    assert_eq!(gate(&mut lab, 3, &web_name(1)), words("NodeBackends"), "it has moved");
+    assert_eq!(gate(&mut lab, 4, &web_name(2)), None, "no slice lists the Pod yet");
+    assert_eq!(gate(&mut lab, 5, "none"), words("NoService"));
 }
 
 /// Private endpoints are connected to the Private Link Service before the former address: the
