@@ -6,7 +6,7 @@ use crate::azure::{
 use crate::drain::Drainer;
 use crate::gateway::{GatewayServices, Locations};
 use crate::id::{Group, NodeName, ResourceId, ServiceName, ServiceUid};
-use crate::kubernetes::{EndpointSlice, GatedPod, Node, Pod, Service};
+use crate::kubernetes::{EndpointSlice, GatedPod, Ingress, Node, Pod, Service};
 use crate::ledger::Ledger;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -240,6 +240,9 @@ pub struct World {
     pub azure: Azure,
     /// Azure calls under way, by the resource they write.
     pub in_flight: BTreeMap<ResourceId, InFlight>,
+    /// Writes of statuses under way, by Service: the addresses that each sets. What is known of the
+    /// Service is about to be otherwise.
+    pub told: BTreeMap<ServiceUid, Vec<Ingress>>,
     /// Services set aside.
     pub holds: BTreeMap<ServiceUid, Hold>,
     /// Services that carried our finalizer when this process first saw them, and Services and

@@ -122,6 +122,12 @@ impl Planner {
     /// Plans: what is to be written now, and who waits on what.
     #[must_use]
     pub fn plan(&mut self, world: &World, policy: &Policy) -> (Plan, Report) {
+        let (plan, mut report) = self.planned(world, policy);
+        tell::report::await_statuses(world, &mut report);
+        (plan, report)
+    }
+
+    fn planned(&mut self, world: &World, policy: &Policy) -> (Plan, Report) {
         if let Some(last) = self.last.as_ref().filter(|last| last.world == *world) {
             return (last.plan.clone(), last.report.clone());
         }

@@ -23,7 +23,7 @@ use crate::options::Options;
 use crate::reads::Reads;
 use crate::term::Term;
 use arm::path::Contract;
-use model::plan::{Action, change_of};
+use model::plan::{Action, Object, change_of};
 use model::world::InFlight;
 use model::{Plan, Policy, Report, World};
 use std::sync::Arc;
@@ -289,6 +289,11 @@ impl Controller {
                 (id.clone(), flight)
             })
             .collect();
+        let told = self.kubernetes.objects.iter().filter_map(|(object, lane)| match object {
+            Object::Service { uid, .. } => Some((uid.clone(), lane.tells()?.clone())),
+            Object::Pod { .. } => None,
+        });
+        self.world.told = told.collect();
         let (plan, report) = self.planning.planner.plan(&self.world, &self.policy);
         self.observers.counts.plans += 1;
         let before = std::mem::replace(&mut self.planning.plan, plan).changes;

@@ -60,6 +60,14 @@ impl ObjectLane {
         self.sent.as_ref() == Some(edit)
     }
 
+    /// The addresses that the write under way sets in a Service's status.
+    pub fn tells(&self) -> Option<&Vec<Ingress>> {
+        match self.sent.as_ref().filter(|_| self.call.is_some())? {
+            Edit::Status { ingress, .. } => ingress.as_ref(),
+            Edit::Finalizers { .. } | Edit::Gate { .. } => None,
+        }
+    }
+
     /// Whether the call under way is a read.
     pub fn is_read(&self) -> bool {
         self.call.is_some() && self.sent.is_none()
