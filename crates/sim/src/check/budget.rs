@@ -366,7 +366,7 @@ impl Stage {
     /// An answer of the API server's that is on its way. An object that is gone needs nothing more.
     pub(crate) fn note_api_answer(&mut self, sent: &Sent, id: CallId, answer: &KubernetesAnswer) {
         let key = (sent.process, sent.epoch, id);
-        self.ledger.noted.note(key, answer);
+        self.ledger.noted.note(key, answer, self.lease.term);
         let budget = &mut self.ledger.budget;
         let Some(call) = budget.calls.remove(&key) else { return };
         let (end, wait_ms) = match answer {
