@@ -54,7 +54,7 @@ pub const CONSOLE_PORT: u16 = 10_271;
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct LeaderArgs {
     /// Ask the leader's Pod, which the Lease names, through a port-forward [default of `kubectl
-    /// ballast`, unless --server, --file or --cloud-config says otherwise]
+    /// ballast`, unless another option says where to read from]
     #[arg(long)]
     pub leader: bool,
     /// Port of the console in the leader's Pod (`run --console-port`)

@@ -25,8 +25,8 @@ pub struct ScopeArgs {
     /// Namespace of the Service, where NAME has none [default: that of the kubeconfig's context]
     #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "all")]
     pub namespace: Option<String>,
-    /// Pause or resume all writes of the cluster to Azure, not those of one Service; an annotation
-    /// of the Lease keeps the pause, also across restarts
+    /// All writes of the cluster to Azure, not those of one Service. The pause outlives restarts,
+    /// until it is resumed; Services that are paused one by one stay so
     #[arg(long)]
     pub all: bool,
     /// Which cluster.

@@ -36,12 +36,12 @@ pub struct SourceArgs {
     /// that the cloud config names
     #[arg(long, value_name = "FILE", requires = "files")]
     pub azure: Option<PathBuf>,
-    /// Plan as if these manifests of Services had been applied to the cluster (files, directories,
-    /// or - for standard input)
+    /// Answer as if these manifests of Services had been applied to the cluster (files,
+    /// directories, or - for standard input)
     #[arg(long, value_name = "PATH", conflicts_with = "files")]
     pub as_if: Vec<PathBuf>,
-    /// Plan as if this Service had been deleted from the cluster; where NAME has no namespace, that
-    /// of the kubeconfig's context (repeatable)
+    /// Answer as if this Service had been deleted from the cluster; where NAME has no namespace,
+    /// that of the kubeconfig's context (repeatable)
     #[arg(long, value_name = "[NAMESPACE/]NAME", conflicts_with = "files")]
     pub as_if_deleted: Vec<String>,
     /// What is read, and for how long.

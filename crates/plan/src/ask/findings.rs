@@ -464,7 +464,7 @@ rules! {
     TARGET_PORT_SHARED Note "TargetPortShared"
         "spec.ports: http is 8080"
         "a port whose target port is a name gets no rule, because another port leads to the same \
-         number: {value}; on container load balancers each must lead to another number";
+         number: {value}; on container load balancers each must lead to a number of its own";
     NO_BACKENDS Note "NoBackends"
         "nodes: kubernetes"
         "load balancer {value} has no node behind it, or only nodes that are leaving; connections \

@@ -17,8 +17,8 @@ const TIMES: usize = 5;
 /// Arguments of `bench plan`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Numbers of Services; above 2,000 with container load balancers, because a cluster
-    /// has 2,768 node ports
+    /// Numbers of Services. More than 2,000 are measured on container load balancers, because a
+    /// cluster has only 2,768 node ports
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = CONVERGE)]
     #[arg(value_parser = value_parser!(u32).range(1..=20_000))]
     pub services: Vec<u32>,

@@ -311,6 +311,9 @@ fn introduction(places: &Places, args: &Args, paint: Paint) -> String {
     }
     let end = match args.seconds {
         Some(seconds) => format!("It ends by itself after {seconds} s."),
+        None if args.directory.is_some() => {
+            "Ctrl-C ends it; nothing is kept but the files in the directory.".to_owned()
+        }
         None => "Ctrl-C ends it; nothing is kept.".to_owned(),
     };
     text.push_str(&format!("\n{end} What happens, in seconds since the start:\n\n"));
