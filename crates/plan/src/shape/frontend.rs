@@ -147,7 +147,7 @@ fn internal(
             return Wanted::Wait(Wait::Reading(need));
         }
     };
-    let mut address = pinned.or_else(|| had(draft, intent, family, own, &prefixes));
+    let mut address = pinned.or_else(|| had(draft, intent, family, (place, own), &prefixes));
     match address.and_then(|address| held(draft, intent, place, address)) {
         Some(Held::ReleasePending(id)) => {
             return Wanted::Wait(Wait::Resource { id, until: Until::Released });
@@ -175,14 +175,21 @@ fn had(
     draft: &Draft<'_>,
     intent: &Intent,
     family: Family,
-    own: Option<&Frontend>,
+    (place, own): (&Place<'_>, Option<&Frontend>),
     prefixes: &[ipnet::IpNet],
 ) -> Option<IpAddr> {
+    let name = name::frontend(intent, family);
     let own = own.and_then(Frontend::private).filter(|a| Family::of(*a) == family);
     let had = own.or_else(|| status(draft, intent, family));
     let had = had.filter(|a| prefixes.iter().any(|p| p.contains(a)));
-    // It stood on another Service's frontend, which stays where it is.
-    had.filter(|a| !is_anothers(draft, intent, *a))
+    // It stood on another Service's frontend, which stays where it is. So does one of its own that
+    // had another name, where others stand on it.
+    had.filter(|a| {
+        let other = Address::Private(*a).find(place.balancer);
+        let other = other.filter(|other| !part::is_called(*other, &name));
+        let tenancy = other.map(|other| contest::tenancy(draft, place, intent, other));
+        !is_anothers(draft, intent, *a) && !matches!(tenancy, Some(Tenancy::Shared))
+    })
 }
 
 /// The frontend of another name that has the address on which a Service insists.

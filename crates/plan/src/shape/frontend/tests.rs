@@ -66,6 +66,24 @@ fn a_frontend_that_others_stand_on_keeps_its_name() {
     assert_eq!(parts(&world), ["1 10.224.9.9", "1-nodes-TCP-443 -> 1", "2-TCP-81 -> 1"]);
 }
 
+/// It no longer insists on the address, and its frontend has another name from now on.
+#[test]
+fn a_service_that_drops_an_address_which_others_share_gets_another_one() {
+    let shared = |n, port| internal(n, port, &[(PINNED, ADDRESS)]);
+    let before = settled(world(vec![shared(1, 80), shared(2, 81)]));
+    assert_eq!(parts(&before), ["1 10.224.9.9", "1-TCP-80 -> 1", "2-TCP-81 -> 1"]);
+    let mut world = before.clone();
+    change(&mut world, internal(1, 80, &[(SUBNET, "nodes")]));
+    let world = settled(world);
+    let led = ["1-nodes-TCP-80 -> 1-nodes", "2-TCP-81 -> 1"];
+    assert_eq!(parts(&world)[2..], led);
+    assert_eq!(parts(&world)[0], "1 10.224.9.9", "the other one stays");
+    // Under its old name it keeps it.
+    let mut world = before;
+    change(&mut world, internal(1, 80, &[]));
+    assert_eq!(parts(&settled(world)), ["1 10.224.9.9", "1-TCP-80 -> 1", "2-TCP-81 -> 1"]);
+}
+
 /// As another controller may have written them.
 #[test]
 fn addresses_of_a_status_keep_the_order_that_is_found() {
