@@ -13,7 +13,7 @@ use crate::draft::{Draft, Stance};
 use crate::own::{Owner, name};
 use crate::standing::private_link::{before, known, unread_beside};
 use crate::standing::{frontend, pool};
-use model::azure::Frontend;
+use model::azure::{Frontend, Rule};
 use model::policy::PoolKind;
 use model::report::{Finding, Until, Wait};
 use model::world::Need;
@@ -109,7 +109,7 @@ fn decide(draft: &Draft<'_>, id: &ResourceId, seats: &Assignment) -> Families {
     let balancer = draft.balancer(id);
     let frontends = balancer.into_iter().flat_map(|b| &b.frontends);
     let sixes: Vec<&Frontend> = frontends.filter(|f| is_ipv6(draft, f)).collect();
-    if let Some(six) = sixes.iter().find(|f| !is_leaving(draft, seats, f)) {
+    if let Some(six) = sixes.iter().find(|f| !is_leaving(draft, (id, seats), f)) {
         return Families::Six(format!("frontend {}", six.name));
     }
     if let Some(link) = before(draft, id) {
@@ -186,17 +186,47 @@ fn is_ipv6(draft: &Draft<'_>, frontend: &Frontend) -> bool {
     frontend::family(draft, frontend) == Some(Family::V6)
 }
 
-/// Whether the Service that a frontend is named after takes it away.
-fn is_leaving(draft: &Draft<'_>, seats: &Assignment, frontend: &Frontend) -> bool {
-    let uid = match draft.whose(&frontend.name) {
-        Owner::Ours(uid) => uid,
-        Owner::Orphaned => return true,
-        Owner::Foreign => return false,
+/// Whether an IPv6 frontend goes: the Service that it is named after takes it away, and none whose
+/// rules lead to it stays on it.
+fn is_leaving(
+    draft: &Draft<'_>,
+    (id, seats): (&ResourceId, &Assignment),
+    frontend: &Frontend,
+) -> bool {
+    let goes = match draft.whose(&frontend.name) {
+        Owner::Ours(uid) => lets_go(draft, seats, uid),
+        Owner::Orphaned => true,
+        Owner::Foreign => false,
     };
+    let Some(balancer) = draft.view(id).filter(|_| goes) else { return goes };
+    let owner = draft.owner_of(&frontend.name);
+    let stays = |rule: &Rule| match draft.whose(&rule.name) {
+        Owner::Ours(uid) => Some(uid) != owner && is_kept(draft, seats, uid, frontend),
+        Owner::Orphaned => false,
+        Owner::Foreign => true,
+    };
+    !balancer.is_foreign(&frontend.name)
+        && !balancer.rules_to(&frontend.name).into_iter().any(stays)
+}
+
+/// Whether a Service gives up an IPv6 frontend of its own.
+fn lets_go(draft: &Draft<'_>, seats: &Assignment, uid: &ServiceUid) -> bool {
     match &draft.cases[uid].stance {
         Stance::Leaving => true,
         Stance::Wanted(intent) => !wants_six(intent) || !seats.has(uid),
         Stance::Frozen(_) | Stance::Container(_) => false,
+    }
+}
+
+/// Whether a Service stays on an IPv6 frontend of another's.
+fn is_kept(draft: &Draft<'_>, seats: &Assignment, uid: &ServiceUid, frontend: &Frontend) -> bool {
+    match &draft.cases[uid].stance {
+        Stance::Leaving => false,
+        Stance::Wanted(intent) => {
+            let asks = || frontend::is_asked_for(draft, intent, Family::V6, frontend);
+            wants_six(intent) && seats.has(uid) && asks()
+        }
+        Stance::Frozen(_) | Stance::Container(_) => true,
     }
 }
 

@@ -552,6 +552,33 @@ fn it_waits_for_an_ipv6_frontend_that_goes() {
     assert_eq!(verbs(&way).last().map(String::as_str), Some("PUT privateLinkServices"));
 }
 
+/// The Service that made the frontend gives it up and asks at the same time; another one's rules
+/// lead to it.
+#[test]
+fn an_ipv6_frontend_that_others_stay_on_is_no_frontend_that_goes() {
+    let pinned = ("azure-load-balancer-ipv6", "fd00::77");
+    let annotations = [INTERNAL, pinned];
+    let made = Service { families: Family::ALL.into(), ..service(1, &annotations) };
+    let stays = Service { families: vec![Family::V6], ..service(2, &annotations) };
+    let mut world = world(vec![made, stays]);
+    for subnet in world.azure.subnets.values_mut().filter_map(Fact::known_mut).flatten() {
+        Arc::make_mut(subnet).prefixes.push("fd00::/64".parse().expect("a range"));
+    }
+    let way = forecast(&world, &policy());
+    assert!(way.last.services.values().all(|s| s.state == State::Programmed), "{:?}", way.last);
+    carry_out(&mut world, &way);
+    edit(&mut world, 1, |s| {
+        (s.families, s.annotations) =
+            (vec![Family::V4], service(1, &[INTERNAL, ASKED]).annotations);
+    });
+    let way = forecast(&world, &policy());
+    assert_eq!(rules(&way, 1), ["PrivateLinkBesideIpv6"], "{:?}", way.last);
+    edit(&mut world, 2, |s| s.wish = Wish::Nothing);
+    let way = forecast(&world, &policy());
+    assert_eq!(rules(&way, 1), [""; 0], "{:?}", way.last);
+    assert_eq!(verbs(&way).last().map(String::as_str), Some("PUT privateLinkServices"));
+}
+
 /// Puts an address into a pool of the internal load balancer.
 fn fill_pool(world: &mut World, pool: &str) {
     let all = world.azure.balancers.known_mut().expect("read");
