@@ -11,6 +11,7 @@
 //!   not serve. The reason and the message say that it cannot be checked.
 
 use super::kubernetes;
+use crate::ask::annotation;
 use model::kubernetes::{Condition, Service, Truth};
 use model::obstacle::{Obstacle, Subject};
 use model::plan::{ConditionEdit, Edit, KubernetesWrite, MoveEdit, Object};
@@ -158,7 +159,11 @@ fn depends(service: &Service, need: &Need, policy: &Policy) -> bool {
         let mut values = service.annotations.values();
         values.any(|value| value.trim().eq_ignore_ascii_case(group.as_str()))
     };
-    let is_true = |key: &str| service.annotation(key) == Some("true");
+    // As the Service is read: flags differ in what they take as true.
+    let is_true = |key: &str| {
+        let value = service.annotation(key);
+        value.is_some_and(|value| annotation::truth(key).is_true(value))
+    };
     match need {
         Need::Balancers
         | Need::SecurityGroup

@@ -246,3 +246,21 @@ fn only_services_whose_resources_are_read_are_concerned() {
     let found = unread(&refused, Need::Balancers);
     assert_eq!(found.first().map(|c| c.1.as_str()), Some("InvalidIdleTimeout"));
 }
+
+/// A Service that asks for a Private Link Service as it is read does so here.
+#[test]
+fn a_flag_says_true_wherever_it_does_so_to_the_reader() {
+    let group = policy().private_link_group;
+    let depends = |key: &str, value: &str, need: &Need| {
+        super::depends(&service(&[(key, value)]), need, &policy())
+    };
+    let links = Need::PrivateLinks(group);
+    let subnet = Need::Subnet(policy().subnet_id("nodes"));
+    for (value, asked, internal) in
+        [("true", true, true), (" True ", true, false), ("TRUE", true, false), ("no", false, false)]
+    {
+        assert_eq!(depends("azure-pls-create", value, &links), asked, "{value}");
+        assert_eq!(depends("azure-pls-create", value, &subnet), asked, "{value}");
+        assert_eq!(depends("azure-load-balancer-internal", value, &subnet), internal, "{value}");
+    }
+}
