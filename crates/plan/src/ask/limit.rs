@@ -54,7 +54,7 @@ pub(super) fn count(r: &mut Reader<'_>, rules: usize) {
 /// Each probe of a port is written with its request path.
 fn paths(r: &mut Reader<'_>, families: &[Family], rules: &[RuleIntent]) {
     let probes = rules.iter().filter_map(|rule| rule.probe.as_ref());
-    let own = probes.filter(|probe| probe.name == ProbeName::Rule);
+    let own = probes.filter(|probe| matches!(probe.name, ProbeName::Rule | ProbeName::Beside));
     let paths: Vec<usize> = own.filter_map(|probe| Some(probe.path.as_ref()?.len())).collect();
     let bytes = paths.iter().sum::<usize>() * families.len();
     if bytes > REQUEST {

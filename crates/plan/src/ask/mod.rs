@@ -198,6 +198,9 @@ pub struct ProbeIntent {
 pub enum ProbeName {
     /// Its rule: the rule's name.
     Rule,
+    /// Its rule, whose name is that of the probe on the health check node port: the port of the
+    /// rule has the number of the health check node port.
+    Beside,
     /// The health check node port: the rule-name formula with TCP and that port.
     HealthCheck(u16),
     /// Shared by all Cluster Services of the load balancer.

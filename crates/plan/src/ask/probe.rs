@@ -237,11 +237,18 @@ fn probe(r: &mut Reader<'_>, source: &Source, port: &ServicePort) -> Option<Prob
         Source::Common(probe) => Some(probe.clone()),
         Source::HealthCheck(probe) => {
             let elsewhere = r.text(&format!("port_{}_health-probe_port", port.port)).is_some();
-            if elsewhere && port.protocol == Protocol::Tcp {
-                own(r, port)
+            let mut own = if elsewhere && port.protocol == Protocol::Tcp {
+                own(r, port)?
             } else {
-                Some(timed(r, probe, port.port))
+                timed(r, probe, port.port)
+            };
+            // The common probe has the name that the rule of this port has.
+            let is_named_alike =
+                probe.name == ProbeName::HealthCheck(port.port) && port.protocol == Protocol::Tcp;
+            if is_named_alike && own.name == ProbeName::Rule {
+                own.name = ProbeName::Beside;
             }
+            Some(own)
         }
         Source::Own => own(r, port),
     }

@@ -15,6 +15,8 @@ const LENGTH: usize = 75;
 const BASE: usize = 32;
 /// Suffix of internal load balancers.
 const INTERNAL: &str = "-internal";
+/// What the name of a probe beside that on the health check node port has in place of a protocol.
+const BESIDE: &str = "port";
 /// Suffix of IPv6 parts.
 const IPV6: &str = "-IPv6";
 
@@ -194,9 +196,9 @@ fn joined(pieces: &[&str]) -> String {
     name
 }
 
-fn rule_of(intent: &Intent, protocol: Protocol, port: u16, family: Family) -> String {
+fn rule_of(intent: &Intent, protocol: &str, port: u16, family: Family) -> String {
     let port = port.to_string();
-    let tail = ["-", protocol.name(), "-", port.as_str()];
+    let tail = ["-", protocol, "-", port.as_str()];
     let mut name = match &intent.subnet {
         Some(subnet) => {
             let mut head = joined(&[&*intent.base, "-", subnet]);
@@ -223,7 +225,7 @@ pub fn frontend_of(rule: &str) -> Option<String> {
 #[must_use]
 pub fn rule(intent: &Intent, kind: &RuleKind, family: Family) -> String {
     let (RuleKind::Port { protocol, port, .. } | RuleKind::AllPorts { protocol, port }) = kind;
-    rule_of(intent, *protocol, *port, family)
+    rule_of(intent, protocol.name(), *port, family)
 }
 
 /// The probe of a rule.
@@ -231,7 +233,11 @@ pub fn rule(intent: &Intent, kind: &RuleKind, family: Family) -> String {
 pub fn probe(intent: &Intent, kind: &RuleKind, probe: &ProbeIntent, family: Family) -> String {
     match probe.name {
         ProbeName::Rule => rule(intent, kind, family),
-        ProbeName::HealthCheck(port) => rule_of(intent, Protocol::Tcp, port, family),
+        ProbeName::Beside => {
+            let (RuleKind::Port { port, .. } | RuleKind::AllPorts { port, .. }) = kind;
+            rule_of(intent, BESIDE, *port, family)
+        }
+        ProbeName::HealthCheck(port) => rule_of(intent, Protocol::Tcp.name(), port, family),
         ProbeName::Shared => SHARED_PROBE.to_owned(),
     }
 }

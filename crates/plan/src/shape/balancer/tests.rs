@@ -1,7 +1,7 @@
 use crate::shape::stage::{balancer, internal, policy, settled, uid, world};
 use fixture::service_mut;
 use model::azure::{LoadBalancer, Pool, Probe, Rest, Rule};
-use model::kubernetes::Wish;
+use model::kubernetes::{Service, TrafficPolicy, Wish};
 use std::sync::Arc;
 
 /// What puts a part on a load balancer.
@@ -43,5 +43,30 @@ fn a_load_balancer_outlives_our_last_frontend_where_anything_of_others_is_left()
             let count = [left.frontends.len(), left.rules.len(), left.probes.len()];
             assert!(count.iter().sum::<usize>() <= 1, "{what}: {left:#?}");
         }
+    }
+}
+
+/// The port that has a probe of its own has the number of the health check node port, by which the
+/// probe of the others is named.
+#[test]
+fn two_probes_of_a_service_never_have_one_name() {
+    let own = ("port_31000_health-probe_port", "8080");
+    let mut service = internal(1, 80, &[own]);
+    service.ports.push(fixture::port("more", 31_000, 30_999));
+    let (traffic_policy, health_check_node_port) = (TrafficPolicy::Local, Some(31_000));
+    let service = Service { traffic_policy, health_check_node_port, ..service };
+    let mut last = service.clone();
+    last.ports.reverse();
+    for service in [service, last] {
+        let world = settled(world(vec![service]));
+        let balancer = balancer(&world);
+        let probed = balancer.rules.iter().map(|rule| {
+            let id = rule.probe.as_ref().expect("each has one");
+            let probe = balancer.probes.iter().find(|probe| *probe.name == *id.name());
+            (rule.frontend_port, probe.expect("it is there").port)
+        });
+        let mut probed: Vec<(u16, u16)> = probed.collect();
+        probed.sort_unstable();
+        assert_eq!(probed, [(80, 31_000), (31_000, 8080)]);
     }
 }
