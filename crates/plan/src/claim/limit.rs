@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::contest;
-use super::listeners::{Listeners, signature};
+use super::listeners::{Listeners, overlaps, signature};
 use super::share::{self, Scarce, Shortage};
 use crate::ask::limit::{RULES, RULES_ON_BASIC};
 use crate::ask::{Intent, annotation};
@@ -316,10 +316,11 @@ fn taken<'b>(
         own.add((protocol, port), &wish.kind);
         let by = theirs.find((protocol, port)).filter(|_| before.is_none());
         let clash = by.map(|rule| user(draft, intent, rule));
-        let all = (protocol, port) == contest::ALL_PORTS;
         let nat = translated.iter().find(|f| {
-            f.ports
-                .is_some_and(|(p, from, to)| all || (p == protocol && (from..=to).contains(&port)))
+            f.ports.is_some_and(|(by, from, to)| {
+                let at = if (from..=to).contains(&port) { port } else { from };
+                overlaps((by, at), (protocol, port))
+            })
         });
         let nat = nat.map(|_| "an inbound NAT rule".to_owned());
         if let Some(taken) = before.or(clash).or(nat) {
@@ -362,7 +363,9 @@ fn counted(count: usize, noun: &str) -> String {
 mod tests {
     use crate::plan;
     use fixture::{policy, service, world};
-    use model::azure::{LoadBalancer, Rule, SecurityRule, Sku};
+    use model::azure::{
+        ForeignCollection, ForeignRule, LoadBalancer, Rule, RuleProtocol, SecurityRule, Sku,
+    };
     use model::kubernetes::{Node, Service, ServicePort};
     use model::policy::{BalancerSku, PoolKind};
     use model::world::Fact;
@@ -461,6 +464,30 @@ mod tests {
         assert!(greedy.iter().any(|(_, allowed)| allowed.contains(who)), "{greedy:?}");
         let all = world.azure.balancers.known().expect("listed");
         assert_eq!(all.values().next().expect("one").rules.len(), 1_500);
+    }
+
+    /// Port 80 is the Service's.
+    #[test]
+    fn inbound_nat_of_all_protocols_takes_its_ports_of_each() {
+        let with = |protocol: RuleProtocol, from: u16, to: u16| {
+            let mut world = world();
+            let all = world.azure.balancers.known_mut().expect("listed");
+            let balancer = Arc::make_mut(all.values_mut().next().expect("one"));
+            let frontend = balancer.frontends[0].name.clone();
+            balancer.foreign.push(ForeignRule {
+                collection: ForeignCollection::NatRule,
+                frontends: vec![balancer.id.child("frontendIPConfigurations", &frontend)],
+                ports: Some((protocol, from, to)),
+                body: "theirs".to_owned().into(),
+            });
+            refused(&world, &policy())
+        };
+        for protocol in [RuleProtocol::Tcp, RuleProtocol::All] {
+            assert_eq!(with(protocol, 80, 80), ["PortTaken"], "{protocol:?}");
+            assert_eq!(with(protocol, 70, 90), ["PortTaken"], "{protocol:?}");
+            assert_eq!(with(protocol, 81, 90), Vec::<&str>::new(), "{protocol:?}");
+        }
+        assert_eq!(with(RuleProtocol::Udp, 80, 80), Vec::<&str>::new());
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) fn signature(kind: &RuleKind) -> (RuleProtocol, u16) {
 
 /// Whether two listeners on one frontend get in each other's way: protocol All takes its port of
 /// every protocol, and with port 0 every port.
-fn overlaps(a: (RuleProtocol, u16), b: (RuleProtocol, u16)) -> bool {
+pub(crate) fn overlaps(a: (RuleProtocol, u16), b: (RuleProtocol, u16)) -> bool {
     let all = |(protocol, _): (RuleProtocol, u16)| protocol == RuleProtocol::All;
     let meet = a.0 == b.0 || all(a) || all(b);
     [a, b].contains(&ALL_PORTS) || (meet && a.1 == b.1)
