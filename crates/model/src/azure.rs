@@ -69,7 +69,15 @@ pub type Tags = BTreeMap<Arc<str>, Arc<str>>;
 /// A tag's value by its key, ignoring case.
 #[must_use]
 pub fn tag<'a>(tags: &'a Tags, key: &str) -> Option<&'a str> {
-    tags.iter().find(|(k, _)| k.eq_ignore_ascii_case(key)).map(|(_, v)| &**v)
+    tags.iter().find(|(k, _)| is_one_tag(k, key)).map(|(_, v)| &**v)
+}
+
+/// Whether two keys are one tag: Azure ignores the letter case of tag names, so no resource has two
+/// in different letters (Azure Resource Manager, "Use tags to organize your Azure resources").
+#[must_use]
+pub fn is_one_tag(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other)
+        || (!one.is_ascii() && !other.is_ascii() && one.to_lowercase() == other.to_lowercase())
 }
 
 /// `properties.provisioningState`.

@@ -3,7 +3,7 @@
 pub(super) use crate::tag_keys::{CLUSTER, DNS, OWNER, SERVICE};
 
 use crate::tag_keys::{LEGACY, UID, is_reserved};
-use model::azure::{PrivateLinkService, PublicIp, Tags};
+use model::azure::{PrivateLinkService, PublicIp, Tags, is_one_tag};
 use model::{Policy, ServiceName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -197,7 +197,7 @@ fn renew(tags: &mut Tags) {
 
 /// Sets a tag, keeping the letters of the key that is there.
 pub(super) fn set(tags: &mut Tags, key: &str, value: &str) {
-    let there = tags.keys().find(|k| k.eq_ignore_ascii_case(key)).cloned();
+    let there = tags.keys().find(|k| is_one_tag(k, key)).cloned();
     tags.insert(there.unwrap_or_else(|| Arc::from(key)), Arc::from(value));
 }
 
@@ -222,7 +222,7 @@ pub(crate) fn is_outlived(
     policy.system_tags.is_none()
         && set.contains(key.to_lowercase().as_str())
         && !is_reserved(key)
-        && !wanted.any(|wanted| wanted.eq_ignore_ascii_case(key))
+        && !wanted.any(|wanted| is_one_tag(wanted, key))
 }
 
 /// The tags of a load balancer or of the security group. Where the config has no tags they are left
@@ -253,7 +253,7 @@ fn merged(
     if let Some(prefixes) = &policy.system_tags {
         tags.retain(|key, _| {
             let key = key.to_lowercase();
-            wanted().any(|(k, _)| k.eq_ignore_ascii_case(&key))
+            wanted().any(|(k, _)| is_one_tag(k, &key))
                 || own.iter().any(|k| k.eq_ignore_ascii_case(&key))
                 || key.eq_ignore_ascii_case(UID)
                 || prefixes.iter().any(|p| key.starts_with(&p.to_lowercase()))

@@ -341,3 +341,17 @@ mod layouts {
         assert!(!rules(&plan(&world, &policy).1).contains(&RULE));
     }
 }
+
+/// Azure refuses a resource with two tags of one name, and ignores the letter case of names.
+#[test]
+fn a_tag_of_the_config_takes_the_place_of_that_in_other_letters() {
+    let wanted = tags(&[("Env", "b"), ("\u{c4}pfel", "2")]);
+    let policy = Policy { tags: wanted, ..fixture::policy() };
+    let there = tags(&[("ENV", "a"), ("\u{e4}pfel", "1"), ("theirs", "x")]);
+    let after = tags(&[("ENV", "b"), ("\u{e4}pfel", "2"), ("theirs", "x")]);
+    assert_eq!(tags::shared(Some(&there), &policy), Some(after.clone()));
+    // With `systemTags` what is wanted stays, in whatever letters.
+    let policy = Policy { system_tags: Some(Vec::new()), ..policy };
+    let kept = after.into_iter().filter(|(key, _)| **key != *"theirs").collect();
+    assert_eq!(tags::shared(Some(&there), &policy), Some(kept));
+}
