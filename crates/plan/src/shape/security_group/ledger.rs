@@ -191,9 +191,7 @@ impl<'d> Book<'d> {
         // What failed may not be in force, though it reads as it should.
         let unsettled = matches!(before.provisioning, Provisioning::Busy | Provisioning::Failed);
         let late = before.etag.is_some() && before.etag == ledger.planned_on;
-        // What is known of the group may be older than what another process did.
-        let unsure = !draft.world.inherited.is_empty();
-        let may_open = written || unsettled || late || unsure;
+        let may_open = written || unsettled || late;
         let services = &draft.world.kubernetes.services;
         let lives = |holder: &Holder| match holder {
             Holder::Service(uid) => services.contains_key(uid),
@@ -201,7 +199,8 @@ impl<'d> Book<'d> {
         };
         let mut destinations = needed;
         for (address, holders) in known.into_owned() {
-            if open.contains(&address) || may_open || destinations.contains_key(&address) {
+            let stays = open.contains(&address) || destinations.contains_key(&address);
+            if stays || may_open || is_unsure(draft, &holders) {
                 let holders = holders.into_iter().filter(lives);
                 destinations.entry(address).or_default().extend(holders);
             }
@@ -215,6 +214,19 @@ impl<'d> Book<'d> {
         let write = LedgerWrite { revision, planned_on, destinations, adopted };
         (lacks || forgets).then_some(write)
     }
+}
+
+/// Whether what is known of the group may be older than what another process did for an address
+/// with these holders. A Service that comes with our finalizer later waits alone: another process
+/// records an address on its account before it opens it. Where a holder is no Service that is here,
+/// nothing says for whom it was opened.
+fn is_unsure(draft: &Draft<'_>, holders: &BTreeSet<Holder>) -> bool {
+    let inherited = &draft.world.inherited;
+    let is_certain = |holder: &Holder| match holder {
+        Holder::Service(uid) => draft.cases.contains_key(uid) && !inherited.contains(uid),
+        Holder::Node => false,
+    };
+    !inherited.is_empty() && (holders.is_empty() || !holders.iter().all(is_certain))
 }
 
 /// Addresses that rules of ours lead to, those that deny included.

@@ -120,6 +120,27 @@ fn an_address_is_not_forgotten_while_a_write_may_open_it() {
     assert!(!forgets(&world), "one of a leader before may still take effect");
 }
 
+/// A tenant may create Services with our finalizer all the time.
+#[test]
+fn an_address_is_forgotten_although_services_with_our_finalizer_go_on_arriving() {
+    let arriving = Service { ingress: Vec::new(), ..closed(2, 81) };
+    let mut world = settled(world(vec![closed(1, 80), arriving]));
+    ledger_mut(&mut world).planned_on = None;
+    let gone: IpAddr = "10.224.7.7".parse().expect("an address");
+    let forgets = |world: &World, holder: Option<u16>| {
+        let mut world = world.clone();
+        let holders = holder.map(|n| Holder::Service(uid(n))).into_iter().collect();
+        ledger_mut(&mut world).destinations.insert(gone, holders);
+        let write = planned(&world).0.ledger;
+        write.is_some_and(|write| !write.destinations.contains_key(&gone))
+    };
+    assert!(forgets(&world, Some(1)) && forgets(&world, Some(2)) && forgets(&world, None));
+    world.inherited.insert(uid(2));
+    assert!(forgets(&world, Some(1)), "another Service's finalizer says nothing of it");
+    assert!(!forgets(&world, Some(2)), "another process may be about to open it");
+    assert!(!forgets(&world, None) && !forgets(&world, Some(9)), "nothing says for whom it was");
+}
+
 #[test]
 fn another_clusters_address_stays_although_ours_is_beside_it() {
     let mut world = settled(world(vec![closed(1, 80)]));
