@@ -22,7 +22,7 @@ pub(crate) const UNREADABLE: &str =
     "cannot be read ({value}); the controller's identity must have the right to read it";
 
 /// Tries after which a write that others wait for no longer holds them up.
-pub(crate) const PATIENCE: u32 = 3;
+const PATIENCE: u32 = 3;
 
 /// What is to become of a Service.
 #[derive(Clone, Debug)]
@@ -294,6 +294,11 @@ impl<'w> Draft<'w> {
             Wait::Reading(Need::Subnet(_)) => true,
             _ => false,
         }
+    }
+
+    /// Whether the write of a resource fails again and again: no other one waits for it.
+    pub fn is_failing(&self, id: &ResourceId) -> bool {
+        self.world.in_flight.get(id).is_some_and(|write| write.attempt >= PATIENCE)
     }
 
     /// Load balancers, where they are known.

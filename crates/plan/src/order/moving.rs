@@ -4,7 +4,7 @@ use crate::ask::Intent;
 use crate::claim::choice::Chosen;
 use crate::claim::holder::{self, Address, Held};
 use crate::claim::placement::Placement;
-use crate::draft::{Draft, PATIENCE};
+use crate::draft::Draft;
 use crate::own::{self, name};
 use crate::standing::frontend;
 use model::{Exposure, Family, ResourceId, ServiceUid};
@@ -30,7 +30,7 @@ impl Mover {
     /// Where one keeps it because its write is refused again and again, none on another gets it.
     pub fn may_be_lost(&self, draft: &Draft<'_>, here: &ResourceId) -> bool {
         match &self.from {
-            Some(from) => from == here || !is_refused(draft, from),
+            Some(from) => from == here || !draft.is_failing(from),
             None => self.to != *here,
         }
     }
@@ -56,7 +56,7 @@ pub(crate) fn private(draft: &Draft<'_>, chosen: &Chosen) -> Vec<Mover> {
             continue;
         }
         let to = draft.policy.balancer_id(to);
-        if is_refused(draft, &to) {
+        if draft.is_failing(&to) {
             continue;
         }
         let stands = |a: &IpAddr| standing.get(&to).is_some_and(|all| all.contains(a));
@@ -86,10 +86,6 @@ pub(crate) fn private(draft: &Draft<'_>, chosen: &Chosen) -> Vec<Mover> {
 /// it.
 fn is_left(draft: &Draft<'_>, intent: &Intent, family: Family, address: IpAddr) -> bool {
     !intent.pinned.contains_key(&family) && frontend::is_anothers(draft, intent, address)
-}
-
-fn is_refused(draft: &Draft<'_>, balancer: &ResourceId) -> bool {
-    draft.world.in_flight.get(balancer).is_some_and(|write| write.attempt >= PATIENCE)
 }
 
 /// The addresses of a Service that keep their rules and their place in the status although no

@@ -212,7 +212,7 @@ fn is_in(member: &PoolMember, pool: &ResourceId) -> bool {
 }
 
 /// Changes of models first; instances and NICs wait for the model of their scale set, and for no
-/// other: one that cannot be written holds up nobody else.
+/// other. One that fails again and again holds up nobody: instances are written without it.
 fn changes(
     draft: &Draft<'_>,
     targets: &[Target],
@@ -249,7 +249,8 @@ fn changes(
         let verdict = if full { Verdict::Stays } else { *verdict };
         let after = edit(draft, member, verdict, set.as_ref(), targets, &thinned);
         let Some(after) = after else { continue };
-        let model = set.as_ref().filter(|set| changes.contains_key(set));
+        let awaited = |set: &&ResourceId| changes.contains_key(*set) && !draft.is_failing(set);
+        let model = set.as_ref().filter(awaited);
         let wait = model.map(|id| Wait::Resource { id: id.clone(), until: Until::Written });
         changes.insert(member.id.clone(), put(member, after, wait.into_iter().collect()));
     }

@@ -3,7 +3,7 @@
 use super::sources::{sources, unread};
 use super::{Aim, Target, cards, changes, is_deleted, is_in, is_kept_out, set_of};
 use crate::claim::placement::Placement;
-use crate::draft::{Draft, PATIENCE};
+use crate::draft::Draft;
 use crate::own::name;
 use crate::standing::pool::{self, is_led_to};
 use model::azure::{LoadBalancer, MemberState, Pool, PoolMember, Sku};
@@ -41,10 +41,9 @@ pub(crate) fn has_joined(
     let targets = [Target::new(balancer, pool, family, Aim::Join)];
     let sources = sources(draft, &targets);
     let needs = unread(draft, &sources);
-    let fails = |id| draft.world.in_flight.get(id).is_some_and(|f| f.attempt >= PATIENCE);
     needs.is_empty()
         && cards(draft, &sources).iter().any(|c| is_in(&c.member, &id))
-        && changes(draft, &targets, &sources, &needs).iter().all(|c| fails(&c.target))
+        && changes(draft, &targets, &sources, &needs).iter().all(|c| draft.is_failing(&c.target))
 }
 
 /// Whether a node can join the pools of a load balancer through its NIC, as far as machines have

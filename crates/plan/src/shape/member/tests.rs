@@ -197,6 +197,23 @@ fn an_instance_waits_for_its_model_and_no_service_for_either() {
     assert!(waits.iter().all(|w| *w == Wait::Status), "{waits:?}");
 }
 
+/// Azure refuses the model, of a scale set that another client has broken, say: its machines join
+/// all the same.
+#[test]
+fn an_instance_does_not_wait_for_a_model_that_fails_again_and_again() {
+    let (policy, mut world) = joined_world();
+    model(&mut world).configurations[0].pools.clear();
+    instance(&mut world, 0).configurations[0].pools.clear();
+    let mut waits = |attempt: u32| {
+        let flight = InFlight { attempt, ..fixture::in_flight([]) };
+        world.in_flight.insert(set(), flight);
+        let (plan, _) = crate::plan(&world, &policy);
+        assert!(change(&plan.changes, &set()).expect("it is attempted").waits.is_empty());
+        change(&plan.changes, &vm(0)).expect("it joins").waits.len()
+    };
+    assert_eq!([1, 2, 3].map(&mut waits), [1, 1, 0]);
+}
+
 #[test]
 fn what_cannot_be_written_or_is_on_another_load_balancer_is_left_alone() {
     let policy = policy(PoolKind::NodeNic);
