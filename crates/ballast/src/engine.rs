@@ -12,6 +12,7 @@ use edge::lease::alone::heed_pauses;
 use edge::lease::{Election, Held, LeaseSettings};
 use edge::notice::NoticeSink;
 use edge::runner::{Runner, Step, channel};
+use edge::vital::Vital;
 use kube::Client;
 use model::{Policy, ServiceName};
 use std::collections::BTreeSet;
@@ -62,32 +63,33 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Drives a controller until stopped.
+    /// Drives a controller until stopped, with these tasks beside it.
     ///
     /// # Errors
-    /// The lease's times do not fit.
+    /// The lease's times do not fit, or a task has ended that must not: `stop` is cancelled then.
     pub async fn run(
         &self,
         controller: SharedController,
         right: Right,
         classes: &BTreeSet<String>,
+        mut tasks: Vital,
         stop: CancellationToken,
     ) -> Result<(), Failure> {
         let policy = controller.look(|c| c.policy().clone());
         let (sender, receiver) = channel();
-        let election = self.stand(right, &sender, &stop).await?;
+        let election = self.stand(right, &sender, &stop, &mut tasks).await?;
         if let Some(election) = &election {
             controller.note_leader(election.leader());
         }
-        self.watch(&policy, classes, &sender, &stop);
-        self.go(controller, election, (sender, receiver), stop).await;
+        self.watch(&policy, classes, &sender, &stop, &mut tasks);
+        self.go(controller, election, (sender, receiver), tasks, stop).await?;
         Ok(())
     }
 
     /// As [`Engine::run`], with something around the controller, which is given back.
     ///
     /// # Errors
-    /// The lease's times do not fit.
+    /// As [`Engine::run`].
     pub async fn drive<S: Step>(
         &self,
         controller: S,
@@ -97,9 +99,10 @@ impl Engine {
         stop: CancellationToken,
     ) -> Result<S, Failure> {
         let (sender, receiver) = channel();
-        let election = self.stand(right, &sender, &stop).await?;
-        self.watch(policy, classes, &sender, &stop);
-        Ok(self.go(controller, election, (sender, receiver), stop).await)
+        let mut tasks = Vital::default();
+        let election = self.stand(right, &sender, &stop, &mut tasks).await?;
+        self.watch(policy, classes, &sender, &stop, &mut tasks);
+        self.go(controller, election, (sender, receiver), tasks, stop).await
     }
 
     /// Runs for leader, where processes take turns. Either way the controller hears of a pause
@@ -109,14 +112,18 @@ impl Engine {
         right: Right,
         events: &mpsc::Sender<Event>,
         stop: &CancellationToken,
+        tasks: &mut Vital,
     ) -> Result<Option<Election>, Failure> {
         let (client, events) = (self.client.clone(), events.clone());
         match right {
-            Right::Lease(settings) => Election::start(client, settings, self.clock, events)
-                .map(Some)
-                .map_err(|e| Failure::new(Exit::Usage, e)),
+            Right::Lease(settings) => {
+                let election = Election::start(client, settings, self.clock, events);
+                let election = election.map_err(|e| Failure::new(Exit::Usage, e))?;
+                tasks.spawn("the election of a leader", election.ended());
+                Ok(Some(election))
+            }
             Right::Alone(lease) => {
-                heed_pauses(client, lease, events, stop.child_token()).await;
+                heed_pauses(client, lease, events, stop.child_token(), tasks).await;
                 Ok(None)
             }
         }
@@ -128,14 +135,17 @@ impl Engine {
         controller: S,
         election: Option<Election>,
         (sender, receiver): (mpsc::Sender<Event>, mpsc::Receiver<Event>),
+        mut tasks: Vital,
         stop: CancellationToken,
-    ) -> S {
+    ) -> Result<S, Failure> {
         let held = election.as_ref().map_or_else(Held::always, Election::held);
-        let controller = self.runner(held).run(controller, sender, receiver, stop).await;
+        let runner = self.runner(held);
+        let running = runner.run(controller, sender, receiver, stop.clone());
+        let (controller, whole) = tasks.guard(running, &stop).await;
         if let Some(election) = election {
             election.release().await;
         }
-        controller
+        whole.map(|()| controller).map_err(|broken| Failure::new(Exit::Internal, broken))
     }
 
     /// The loop, with this right to write.
@@ -156,10 +166,11 @@ impl Engine {
         classes: &BTreeSet<String>,
         events: &mpsc::Sender<Event>,
         stop: &CancellationToken,
+        tasks: &mut Vital,
     ) {
         let settings = SourceSettings { classes: classes.clone(), group: policy.group.clone() };
         let sources = sources(&kinds(policy), &settings);
-        watch_all(&self.client, sources, events, &stop.child_token()).detach_all();
+        watch_all(&self.client, sources, events, &stop.child_token(), tasks);
     }
 }
 

@@ -6,6 +6,7 @@ use control::{Controller, KubernetesAnswer, KubernetesCall};
 use edge::clock::Clock;
 use edge::kubernetes::{Change, Pace, Sender, Source, Told, Watch};
 use edge::lease::leader::Standing;
+use edge::vital::Vital;
 use health::object::{self, Count, Occasion};
 use health::{Decision, Majority, ReportFact, ReportPart};
 use kube::Client;
@@ -99,37 +100,25 @@ fn sources(namespace: &str) -> [Source<Watched>; 2] {
     ]
 }
 
-/// Counts until stopped, and writes while this process leads.
-pub async fn follow(
+/// Counts until stopped, and writes while this process leads: in these tasks.
+pub fn follow(
     client: Client,
     controller: SharedController,
     settings: Settings,
     clock: Clock,
     stop: CancellationToken,
+    tasks: &mut Vital,
 ) {
-    let (sender, mut facts) = mpsc::channel(QUEUE);
+    let (sender, facts) = mpsc::channel(QUEUE);
     for source in sources(&settings.namespace) {
+        let name = format!("the watch of {:?}", source.kind);
         let watch = Watch::new(client.clone(), source, sender.clone(), Pace::default());
-        tokio::spawn(watch.run(stop.child_token()));
+        tasks.spawn(name, watch.run(stop.child_token()));
     }
     let majority = Majority::new(settings.share_percent);
     let sender = Sender::new(client);
-    let mut counter = Counter { controller, settings, clock, sender, majority };
-    loop {
-        let quiet = counter.majority.is_quiet();
-        tokio::select! {
-            () = stop.cancelled() => return,
-            fact = facts.recv() => {
-                let Some(fact) = fact else { return };
-                counter.majority.learn(fact);
-                while let Ok(fact) = facts.try_recv() {
-                    counter.majority.learn(fact);
-                }
-            }
-            () = tokio::time::sleep(PERIOD), if !quiet => {}
-        }
-        counter.look().await;
-    }
+    let counter = Counter { controller, settings, clock, sender, majority };
+    tasks.spawn("the count of agents' reports", counter.run(facts, stop));
 }
 
 struct Counter {
@@ -148,6 +137,24 @@ fn members(controller: &Controller) -> Option<BTreeSet<NodeName>> {
 }
 
 impl Counter {
+    async fn run(mut self, mut facts: mpsc::Receiver<ReportFact>, stop: CancellationToken) {
+        loop {
+            let quiet = self.majority.is_quiet();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                fact = facts.recv() => {
+                    let Some(fact) = fact else { return };
+                    self.majority.learn(fact);
+                    while let Ok(fact) = facts.try_recv() {
+                        self.majority.learn(fact);
+                    }
+                }
+                () = tokio::time::sleep(PERIOD), if !quiet => {}
+            }
+            self.look().await;
+        }
+    }
+
     async fn look(&mut self) {
         let Some(nodes) = self.controller.look_within(PATIENCE, members).await.flatten() else {
             return;

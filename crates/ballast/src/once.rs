@@ -10,6 +10,7 @@ use control::{Controller, Effect, Event, Leadership};
 use edge::kubernetes::sources::{SourceSettings, sources};
 use edge::lease::Held;
 use edge::runner::{Step, channel};
+use edge::vital::Vital;
 use explain::forecast::forecast;
 use model::obstacle::Subject;
 use model::world::{Kind, Need};
@@ -166,7 +167,8 @@ pub async fn read(
     options.ledger = ledger.clone();
     options.cluster_uid = cluster::uid(&engine.client).await?;
     check_lists(engine, &policy, classes).await?;
-    engine.watch(&policy, classes, &sender, &stop);
+    let mut tasks = Vital::default();
+    engine.watch(&policy, classes, &sender, &stop, &mut tasks);
     let reader = Reader {
         kinds: kinds(&policy),
         controller: Controller::new(policy, options),
@@ -189,8 +191,11 @@ pub async fn read(
         }
     });
     let bar = progress::follow("the cluster and Azure to be read".to_owned(), limit);
-    let reader = engine.runner(Held::never()).run(reader, sender, receiver, stop).await;
+    let runner = engine.runner(Held::never());
+    let running = runner.run(reader, sender, receiver, stop.clone());
+    let (reader, whole) = tasks.guard(running, &stop).await;
     bar.end().await;
+    whole.map_err(|broken| Failure::new(Exit::Internal, broken))?;
     if reader.is_complete() {
         return Ok(reader.controller);
     }

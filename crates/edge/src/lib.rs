@@ -24,6 +24,7 @@ pub mod retry_after;
 pub mod runner;
 pub mod terminal;
 pub mod tls;
+pub mod vital;
 pub mod web;
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use control::{Event, KubernetesAnswer, KubernetesCall, Leadership};
 use edge::clock::Clock;
 use edge::kubernetes::{ConnectFrom, Sender, SourceSettings, connect, sources, watch_all};
 use edge::lease::{Election, LeaseSettings};
+use edge::vital::Vital;
 use kube_emulator::{Shared, Store, StoreOptions, serve};
 use model::Group;
 use model::world::Kind;
@@ -51,7 +52,9 @@ async fn services_are_listed_and_watched() {
     create(&client, services, service("before")).await;
     let settings = SourceSettings { classes: BTreeSet::new(), group: Group::new("rg") };
     let (sender, mut events) = mpsc::channel(64);
-    let watches = watch_all(&client, sources(&[Kind::Services], &settings), &sender, &stop);
+    let mut watches = Vital::default();
+    let sources = sources(&[Kind::Services], &settings);
+    watch_all(&client, sources, &sender, &stop, &mut watches);
     let mut seen = Vec::new();
     loop {
         match events.recv().await.expect("the watch goes on") {
@@ -72,7 +75,8 @@ async fn services_are_listed_and_watched() {
     seen.retain(|word| word != "default/kubernetes");
     assert_eq!(seen, ["<", "default/before", ">", "default/after"]);
     stop.cancel();
-    watches.join_all().await;
+    let (_, whole) = watches.guard(async {}, &stop).await;
+    assert_eq!(whole, Ok(()));
 }
 
 #[tokio::test]
@@ -92,7 +96,9 @@ async fn a_pod_that_lost_its_label_while_nobody_watched_is_found() {
     create(&client, pods, pod("lost", json!(["servicegateway.azure.com/pod-cleanup"]))).await;
     let settings = SourceSettings { classes: BTreeSet::new(), group: Group::new("rg") };
     let (sender, mut events) = mpsc::channel(64);
-    let watches = watch_all(&client, sources(&[Kind::Pods], &settings), &sender, &stop);
+    let mut watches = Vital::default();
+    let sources = sources(&[Kind::Pods], &settings);
+    watch_all(&client, sources, &sender, &stop, &mut watches);
     loop {
         match events.recv().await.expect("the watch goes on") {
             Event::Kubernetes(KubernetesFact::Pod(pod)) => {
@@ -105,7 +111,8 @@ async fn a_pod_that_lost_its_label_while_nobody_watched_is_found() {
         }
     }
     stop.cancel();
-    watches.join_all().await;
+    let (_, whole) = watches.guard(async {}, &stop).await;
+    assert_eq!(whole, Ok(()));
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ pub use proxy::ProxyUrl;
 use crate::exit::{Exit, Failure};
 use edge::clock::Clock;
 use edge::kubernetes::{Pace, Watch};
+use edge::vital::Vital;
 use health::{Agent, Fact};
 #[cfg(test)]
 use health::{NodeFact, Part};
@@ -92,7 +93,8 @@ impl SharedAgent {
 /// none, the node's probes fail, as they have to when the machine is shut down.
 ///
 /// # Errors
-/// The port cannot be opened, or the file about it cannot be written.
+/// The port cannot be opened, the file about it cannot be written, or a task has ended that must
+/// not.
 pub async fn run(
     client: Client,
     settings: Settings,
@@ -101,14 +103,31 @@ pub async fn run(
 ) -> Result<(), Failure> {
     let mark = mark::Mark::cleared(settings.ready_file.clone())?;
     let agent = SharedAgent::new(settings.node.clone());
-    let (sender, mut facts) = mpsc::channel(QUEUE);
+    let (sender, facts) = mpsc::channel(QUEUE);
+    let mut tasks = Vital::default();
     for source in sources::sources(&settings) {
+        let name = format!("the watch of {:?}", source.kind);
         let watch = Watch::new(client.clone(), source, sender.clone(), Pace::default());
-        tokio::spawn(watch.run(stop.child_token()));
+        tasks.spawn(name, watch.run(stop.child_token()));
     }
-    tokio::spawn(proxy::ask(settings.clone(), sender, stop.child_token()));
+    let asking = proxy::ask(settings.clone(), sender, stop.child_token());
+    tasks.spawn("the question to the proxy", asking);
     let reports = reports::Reports::new(client, &settings, agent.clone(), clock);
-    tokio::spawn(reports.run(stop.child_token()));
+    tasks.spawn("the reports", reports.run(stop.child_token()));
+    let serving = serve(&settings, &agent, facts, mark, &stop);
+    let (served, whole) = tasks.guard(serving, &stop).await;
+    whole.map_err(|broken| Failure::new(Exit::Internal, broken))?;
+    served
+}
+
+/// Learns, opens the port once all is known, and learns on.
+async fn serve(
+    settings: &Settings,
+    agent: &SharedAgent,
+    mut facts: mpsc::Receiver<Fact>,
+    mark: mark::Mark,
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
     loop {
         let fact = tokio::select! {
             () = stop.cancelled() => return Ok(()),

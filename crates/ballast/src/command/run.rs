@@ -22,6 +22,7 @@ use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
 use edge::log::{self, LogFormat};
 use edge::notice::NoticeSink;
+use edge::vital::Vital;
 use health::object::NAMESPACE;
 use kube::Client;
 use model::Policy;
@@ -182,20 +183,18 @@ async fn until_stopped(args: Args) -> Outcome {
     pages.show(controller.clone(), &notices, Past { portal, earlier });
     let saved = CancellationToken::new();
     let saving = file.map(|f| tokio::spawn(f.follow(controller.clone(), portal, saved.clone())));
+    let mut tasks = Vital::default();
     if let Some(counted) = counted {
-        let (client, controller) = (client.clone(), controller.clone());
-        tokio::spawn(majority::follow(client, controller, counted, clock, stop.child_token()));
+        let (client, controller, stop) = (client.clone(), controller.clone(), stop.child_token());
+        majority::follow(client, controller, counted, clock, stop, &mut tasks);
     }
     let engine = Engine { clock, client, azure, notices };
     if let Some(probed) = probed {
-        tokio::spawn(backend_health::follow(
-            engine.clone(),
-            controller.clone(),
-            probed,
-            stop.clone(),
-        ));
+        let (engine, controller) = (engine.clone(), controller.clone());
+        let following = backend_health::follow(engine, controller, probed, stop.clone());
+        tasks.spawn("the reader of health probes", following);
     }
-    engine.run(controller, right, &classes, stop).await?;
+    let outcome = engine.run(controller, right, &classes, tasks, stop).await;
     saved.cancel();
     if let Some(saving) = saving {
         // What it could not write it has said.
@@ -203,6 +202,7 @@ async fn until_stopped(args: Args) -> Outcome {
     }
     #[cfg(feature = "otel")]
     traces.end().await;
+    outcome?;
     tracing::info!("stopped");
     Ok(Exit::Done)
 }

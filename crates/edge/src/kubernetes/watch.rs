@@ -3,8 +3,9 @@
 //! # Guarantees
 //! Every list is framed by `ListBegin` and `ListEnd`; a list that breaks off is begun anew. A list
 //! in one piece is never in memory as a whole. After a cut the watch goes on from the last revision
-//! seen; when the server no longer knows it (410), the kind is listed again. An object that cannot
-//! be read is logged and left out: one odd object never stops the others.
+//! seen. When the server refuses or ends it with a status, or sends what is no event, the kind is
+//! listed again, but for 429, which says nothing of the revision. An object that cannot be read is
+//! logged and left out: one odd object never stops the others.
 //!
 //! # Errors
 //! Nothing ends a watch but its stop: failures are logged and tried again with growing pauses.
@@ -17,6 +18,7 @@ use super::wire::{Frame, read_frame, read_page};
 use crate::credential::entra::form;
 use crate::random::Pause;
 use crate::retry_after::retry_after_ms;
+use crate::vital::Vital;
 use crate::web::chain;
 use bytes::Bytes;
 use control::Event;
@@ -31,7 +33,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// Objects a page.
@@ -164,8 +165,8 @@ enum End {
     Closed(String),
     /// It broke; go on from there.
     Broken { revision: String, why: String, wait_ms: u64 },
-    /// The server has forgotten the revision: list again.
-    Expired,
+    /// The server gives nothing readable from the revision on: list again.
+    Useless { why: String, wait_ms: u64 },
     /// Nobody listens any more.
     Deaf,
 }
@@ -218,7 +219,9 @@ impl<F: Told> Watch<F> {
                     self.wait(&format!("the watch ended: {why}"), wait_ms).await;
                     revision = Some(seen);
                 }
-                End::Expired => self.wait("the revision is too old; listing again", 0).await,
+                End::Useless { why, wait_ms } => {
+                    self.wait(&format!("the watch ended, listing again: {why}"), wait_ms).await;
+                }
                 End::Deaf => return,
             }
         }
@@ -338,14 +341,12 @@ impl<F: Told> Watch<F> {
             Ok(Err(e)) => return broken(from, chain(&e)),
             Err(_) => return broken(from, "no answer".into()),
         };
-        match reply.status() {
-            StatusCode::GONE => End::Expired,
-            status if status.is_success() => self.follow(from, Lines::new(reply.into_body())).await,
-            _ => {
-                let (why, wait_ms) = refusal(reply).await;
-                End::Broken { revision: from, why, wait_ms }
-            }
+        let status = reply.status();
+        if status.is_success() {
+            return self.follow(from, Lines::new(reply.into_body())).await;
         }
+        let (why, wait_ms) = refusal(reply).await;
+        ended_by(status.as_u16(), why, wait_ms, from)
     }
 
     async fn follow(&mut self, mut revision: String, mut lines: Lines<Body>) -> End {
@@ -374,8 +375,10 @@ impl<F: Told> Watch<F> {
                     seen
                 }
                 Ok(Frame::Bookmark { revision: seen }) => seen,
-                Ok(Frame::Ended { code, message }) => return ended_by(code, &message, revision),
-                Err(why) => return End::Broken { revision, why, wait_ms: 0 },
+                Ok(Frame::Ended { code, message }) => {
+                    return ended_by(code, format!("HTTP {code}: {message}"), 0, revision);
+                }
+                Err(why) => return End::Useless { why, wait_ms: 0 },
             };
             if let Some(seen) = seen {
                 revision = seen;
@@ -415,25 +418,24 @@ impl<F: Told> Watch<F> {
     }
 }
 
-/// Starts a watch a source. The tasks end when stopped; should one panic, the set says so.
-#[must_use]
+/// Starts a watch a source. The tasks end when stopped.
 pub fn watch_all(
     client: &Client,
     sources: Vec<Source>,
     events: &mpsc::Sender<Event>,
     stop: &CancellationToken,
-) -> JoinSet<()> {
-    let mut tasks = JoinSet::new();
+    tasks: &mut Vital,
+) {
     for source in sources {
         if source.kind == Kind::Pods {
             let (client, source) = (client.clone(), source.clone());
             let strays = Strays::new(client, source, events.clone(), Pace::default());
-            tasks.spawn(strays.run(stop.clone()));
+            tasks.spawn("the search for Pods without their label", strays.run(stop.clone()));
         }
+        let name = format!("the watch of {:?}", source.kind);
         let watch = Watch::new(client.clone(), source, events.clone(), Pace::default());
-        tasks.spawn(watch.run(stop.clone()));
+        tasks.spawn(name, watch.run(stop.clone()));
     }
-    tasks
 }
 
 /// Why the server refuses, and for how long it wants to be left alone.
@@ -458,11 +460,14 @@ async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, String> {
     }
 }
 
-fn ended_by(code: u16, message: &str, revision: String) -> End {
-    if code == StatusCode::GONE.as_u16() {
-        return End::Expired;
+/// What follows from a status: it may come again for as long as a watch goes on from the same
+/// revision, as when the server cannot decode one change after it. Only 429 speaks of the server's
+/// load alone. client-go's reflector (k8s.io/client-go/tools/cache) decides so, too.
+fn ended_by(code: u16, why: String, wait_ms: u64, revision: String) -> End {
+    if code == StatusCode::TOO_MANY_REQUESTS.as_u16() {
+        return End::Broken { revision, why, wait_ms };
     }
-    End::Broken { revision, why: format!("HTTP {code}: {message}"), wait_ms: 0 }
+    End::Useless { why, wait_ms }
 }
 
 #[cfg(test)]

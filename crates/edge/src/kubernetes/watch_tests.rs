@@ -156,6 +156,33 @@ async fn a_forgotten_revision_makes_a_new_list() {
     assert_eq!(watched[..2], ["1", "50"]);
 }
 
+/// The API server cannot decode an object that another version of it has stored (500), or a
+/// revision is none to it (400): from the same revision the same comes again.
+#[tokio::test]
+async fn a_watch_that_a_status_ends_is_listed_anew_and_one_that_has_to_wait_goes_on() {
+    let status = |code: u16| json!({"kind": "Status", "code": code, "message": "on order"});
+    let ended = move |code| Act::Stream(vec![line("ERROR", &status(code))], Then::Close);
+    let odd = r#"{"type":"ODD","object":{}}"#;
+    let (words, seen) = watch(10, move |_, before| match before {
+        0 => page("1", "", &[]),
+        1 => ended(500),
+        2 => page("20", "", &[]),
+        3 => json(400, &status(400)),
+        4 => page("30", "", &[]),
+        5 => Act::Stream(vec![format!("{odd}\n")], Then::Close),
+        6 => page("40", "", &[]),
+        7 => ended(429),
+        8 => json(429, &status(429)),
+        9 => Act::Stream(vec![line("ADDED", &object("a", "41"))], Then::Close),
+        _ => Act::Stream(vec![line("ADDED", &object("b", "42"))], Then::Hang),
+    })
+    .await;
+    let lists = ["begin", "end"].repeat(4);
+    assert_eq!(words, [lists, vec!["a@41", "b@42"]].concat());
+    let revisions: Vec<&str> = seen.iter().map(|s| field(s, "resourceVersion")).collect();
+    assert_eq!(revisions[..11], ["", "1", "", "20", "", "30", "", "40", "40", "40", "41"]);
+}
+
 #[tokio::test]
 async fn a_list_that_breaks_off_is_begun_anew() {
     let (words, seen) = watch(5, |_, before| match before {

@@ -10,6 +10,7 @@
 //!   that another client has deleted, with the annotations that were seen on it.
 
 use crate::kubernetes::sender::{ServerReply, exchange, status_text};
+use crate::vital::Vital;
 use control::Event;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Request, StatusCode};
@@ -50,12 +51,14 @@ struct Reader {
     begun: bool,
 }
 
-/// Reads the Lease until `stop`, and tells of pauses. Returns once the first read was answered.
+/// Reads the Lease until `stop`, and tells of pauses. Returns once the first read was answered; a
+/// task reads on.
 pub async fn heed_pauses(
     client: Client,
     lease: ServiceName,
     events: mpsc::Sender<Event>,
     stop: CancellationToken,
+    tasks: &mut Vital,
 ) {
     let mut reader = Reader::new(client, lease, events);
     while !reader.look().await {
@@ -65,7 +68,7 @@ pub async fn heed_pauses(
         }
     }
     reader.begun = true;
-    tokio::spawn(reader.run(stop));
+    tasks.spawn("the reader of the Lease", reader.run(stop));
 }
 
 impl Reader {
@@ -183,7 +186,8 @@ mod tests {
         let client = connect(&ConnectFrom::Address(fake.url.clone()), "t").await.unwrap();
         let (sender, mut events) = mpsc::channel(8);
         let stop = CancellationToken::new();
-        heed_pauses(client, ServiceName::new("n", "l"), sender, stop.clone()).await;
+        let lease = ServiceName::new("n", "l");
+        heed_pauses(client, lease, sender, stop.clone(), &mut Vital::default()).await;
         // What the first read says is there when it returns.
         let heard = events.try_recv().ok();
         stop.cancel();

@@ -87,6 +87,7 @@ pub struct Election {
     held: Held,
     leader: Leader,
     stop: CancellationToken,
+    ended: CancellationToken,
     task: JoinHandle<()>,
 }
 
@@ -116,8 +117,19 @@ impl Election {
             told: false,
             paused: None,
         };
-        let task = tokio::spawn(candidate.run(stop.clone()));
-        Ok(Self { held, leader, stop, task })
+        let ended = CancellationToken::new();
+        let (running, last) = (candidate.run(stop.clone()), ended.clone().drop_guard());
+        let task = tokio::spawn(async move {
+            let _last = last;
+            running.await;
+        });
+        Ok(Self { held, leader, stop, ended, task })
+    }
+
+    /// Ends when the election has ended: after [`Election::release`], or by a panic in it, after
+    /// which this process never leads again.
+    pub fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.ended.clone().cancelled_owned()
     }
 
     /// The right to write.
