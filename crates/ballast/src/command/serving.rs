@@ -58,7 +58,7 @@ impl ServingArgs {
         let (served, stopped) = (pages.clone(), stop.child_token());
         match identity {
             Some(identity) => {
-                let listener = TlsListener::new(socket, &identity).map_err(|e| {
+                let listener = TlsListener::new(socket, identity).map_err(|e| {
                     Failure::new(Exit::Blocked, format!("cannot listen on {address}: {e}"))
                 })?;
                 tracing::info!("{shown} on https://{address}");

@@ -7,9 +7,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::exit::{Exit, Failure};
 
@@ -22,9 +23,70 @@ pub enum Access {
     /// Who is on this machine: the listener is on a loopback address.
     Machine,
     /// Who knows the token.
-    Token(Arc<str>),
+    Token(TokenFile),
     /// Nobody: the listener is for everybody, and plain.
     Nobody,
+}
+
+/// A token, and the file that has it. The file is read again for each request: it is renewed in
+/// place. A file that cannot be used leaves the token that was read last, and the log says so.
+#[derive(Clone)]
+pub struct TokenFile {
+    file: Arc<Path>,
+    last: Arc<Mutex<Last>>,
+}
+
+/// What was read last.
+struct Last {
+    token: Arc<str>,
+    /// The trouble with the file that was logged last.
+    said: String,
+}
+
+impl TokenFile {
+    /// Reads a token from a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or its token is too short.
+    fn open(file: &Path) -> Result<Self, String> {
+        let token = token(file, std::fs::read_to_string(file))?;
+        let last = Arc::new(Mutex::new(Last { token, said: String::new() }));
+        Ok(Self { file: Arc::from(file), last })
+    }
+
+    /// The token as it is now.
+    async fn token(&self) -> Arc<str> {
+        let read = token(&self.file, tokio::fs::read_to_string(&self.file).await);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match read {
+            Ok(token) => {
+                last.token = token;
+                last.said.clear();
+            }
+            Err(why) if last.said != why => {
+                tracing::warn!("the console's token stays as it was: {why}");
+                last.said = why;
+            }
+            Err(_) => {}
+        }
+        Arc::clone(&last.token)
+    }
+}
+
+/// The token in what was read of a file.
+fn token(file: &Path, read: io::Result<String>) -> Result<Arc<str>, String> {
+    let name = file.display();
+    let text = read.map_err(|e| {
+        format!("cannot read the console's token from {name}: {e}. Check --console-token-file")
+    })?;
+    let token = text.trim();
+    if token.len() < SHORTEST || !token.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(format!(
+            "the console's token in {name} cannot be used: allowed are {SHORTEST} or more \
+             printable letters without blanks. `openssl rand -hex 32` makes one"
+        ));
+    }
+    Ok(Arc::from(token))
 }
 
 impl Access {
@@ -33,23 +95,7 @@ impl Access {
     /// # Errors
     /// The file cannot be read, or its token is too short.
     pub fn with_token(file: &Path) -> Result<Self, Failure> {
-        let name = file.display();
-        let text = std::fs::read_to_string(file).map_err(|e| {
-            let text = format!(
-                "cannot read the console's token from {name}: {e}. Check \
-                                --console-token-file"
-            );
-            Failure::new(Exit::Usage, text)
-        })?;
-        let token = text.trim();
-        if token.len() < SHORTEST || !token.bytes().all(|b| b.is_ascii_graphic()) {
-            let text = format!(
-                "the console's token in {name} cannot be used: allowed are {SHORTEST} or more \
-                 printable letters without blanks. `openssl rand -hex 32` makes one"
-            );
-            return Err(Failure::new(Exit::Usage, text));
-        }
-        Ok(Self::Token(Arc::from(token)))
+        TokenFile::open(file).map(Self::Token).map_err(|why| Failure::new(Exit::Usage, why))
     }
 
     /// What holds at an address that is served without a token.
@@ -61,13 +107,13 @@ impl Access {
 
 /// Lets through who may look.
 pub async fn guard(State(access): State<Access>, request: Request, next: Next) -> Response {
-    match refusal(&access, request.headers()) {
+    match refusal(&access, request.headers()).await {
         None => next.run(request).await,
         Some(refusal) => refusal,
     }
 }
 
-fn refusal(access: &Access, headers: &HeaderMap) -> Option<Response> {
+async fn refusal(access: &Access, headers: &HeaderMap) -> Option<Response> {
     let header = |name| headers.get(name).and_then(|v| v.to_str().ok());
     match access {
         Access::Machine => {
@@ -79,7 +125,8 @@ fn refusal(access: &Access, headers: &HeaderMap) -> Option<Response> {
             Some((StatusCode::FORBIDDEN, why).into_response())
         }
         Access::Token(token) => {
-            if header(AUTHORIZATION).is_some_and(|given| is_right(given, token)) {
+            let token = token.token().await;
+            if header(AUTHORIZATION).is_some_and(|given| is_right(given, &token)) {
                 return None;
             }
             let ask = [(WWW_AUTHENTICATE, "Basic realm=\"Ballast\", charset=\"UTF-8\"")];
