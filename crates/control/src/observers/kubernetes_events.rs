@@ -11,6 +11,7 @@ use model::report::{Finding, ServiceReport, Severity, State, Wait};
 use model::{ServiceName, ServiceUid, World};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// What was last said about a Service.
@@ -24,8 +25,9 @@ pub(crate) struct Said {
     pub since_ms: u64,
     /// Since when all that it waits for is that Ballast reads, as long as that is so.
     pub unread_ms: Option<u64>,
-    /// Texts of findings and refusals that were said.
-    pub texts: BTreeSet<Arc<str>>,
+    /// Hashes of the texts of findings and refusals that were said: a text may be as long as what
+    /// an owner writes into annotations.
+    pub texts: BTreeSet<u64>,
     /// The report that was looked at last: while it is the same value there is no news.
     pub report: Option<Arc<ServiceReport>>,
 }
@@ -35,6 +37,28 @@ impl Said {
     pub fn new(name: ServiceName, since_ms: u64) -> Self {
         Self { name, state: None, since_ms, unread_ms: None, texts: BTreeSet::new(), report: None }
     }
+
+    /// What of this was not said yet; from here on all of it was. A refusal that is being tried
+    /// again at this moment is not forgotten, unless there were many since the Service was settled
+    /// last, which may be never.
+    pub fn news(&mut self, texts: Vec<Told>, state: State) -> Vec<Told> {
+        let hashes: BTreeSet<u64> = texts.iter().map(|told| hash(&told.text)).collect();
+        let is_new = |told: &Told| !self.texts.contains(&hash(&told.text));
+        let new = texts.into_iter().filter(is_new).collect();
+        let settled = state == State::Programmed || state.is_frozen();
+        if settled || self.texts.len() >= TEXTS {
+            self.texts = hashes;
+        } else {
+            self.texts.extend(hashes);
+        }
+        new
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Kinds and codes that a Service was told of.
@@ -55,15 +79,29 @@ pub(crate) struct Events {
 
 /// Findings of one rule that an Event names; the others are counted.
 const NAMED: usize = 6;
+/// Texts that are remembered of a Service between two states in which it is settled, about.
+const TEXTS: usize = 64;
+/// Most bytes of an Event's name, which is a DNS subdomain (kubernetes.io, "Object Names and IDs").
+/// A Pod's own may be as long.
+const NAME: usize = 253;
+
+/// An Event's name: the object's, as far as there is room, and what makes it the only one.
+fn name_of_event(object: &str, tail: &str) -> String {
+    let room = NAME.saturating_sub(tail.len() + 1);
+    let object = &object[..object.floor_char_boundary(room)];
+    // Each part between dots ends in a letter or a digit.
+    format!("{}.{tail}", object.trim_end_matches(['.', '-']))
+}
 
 impl Waiting {
     /// The call that posts it. Its name is made of the object's, the instance's and a number.
     pub fn call(&self, instance: &str, number: &str) -> KubernetesCall {
         let Self { kind, name: ServiceName { namespace, name }, uid, word, at_ms } = self;
         let at = timestamp(*at_ms);
+        let event = name_of_event(name, &format!("{instance}{number}"));
         let body = json!({
             "apiVersion": "v1", "kind": "Event",
-            "metadata": {"namespace": &**namespace, "name": format!("{name}.{instance}{number}")},
+            "metadata": {"namespace": &**namespace, "name": event},
             "involvedObject": {"apiVersion": "v1", "kind": kind, "namespace": &**namespace,
                 "name": &**name, "uid": &**uid},
             "type": word.kind, "reason": word.reason, "message": word.message,
@@ -163,4 +201,18 @@ pub(crate) fn warning(rule: &str, text: &str) -> Word {
 /// The reason is the one that operators' alerts match.
 pub(crate) fn failed(text: &str) -> Word {
     word(&reason::SYNC_FAILED, &format!("Error syncing load balancer: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_event_of_a_long_name_has_a_name_that_kubernetes_takes() {
+        assert_eq!(name_of_event("web", "feedf00d00000001"), "web.feedf00d00000001");
+        for long in ["a".repeat(253), format!("{}.{}", "a".repeat(235), "b".repeat(17))] {
+            let name = name_of_event(&long, "feedf00d00000001");
+            assert!(name.len() <= 253 && name.ends_with("a.feedf00d00000001"), "{name}");
+        }
+    }
 }

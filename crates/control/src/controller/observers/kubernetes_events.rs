@@ -5,7 +5,7 @@ use crate::controller::Controller;
 use crate::effect::{Effect, NoticeKind};
 use crate::observers::event_queue::{Waiting, Word};
 use crate::observers::kubernetes_events::{
-    Said, Told, by_rule, is_done, is_unread, since, texts, warning, word,
+    Said, by_rule, is_done, is_unread, since, texts, warning, word,
 };
 use crate::observers::reason;
 use model::kubernetes::{POD_FINALIZER, Service};
@@ -129,16 +129,7 @@ impl Controller {
                 _ => {}
             }
         }
-        let texts = texts(now, &self.policy.layout);
-        let known: BTreeSet<Arc<str>> = texts.iter().map(|t| Arc::clone(&t.text)).collect();
-        let new: Vec<Told> =
-            texts.into_iter().filter(|told| !said.texts.contains(&told.text)).collect();
-        // A refusal that is being tried again at this moment is not forgotten.
-        if now.state == State::Programmed || now.state.is_frozen() {
-            said.texts.clone_from(&known);
-        } else {
-            said.texts.extend(known);
-        }
+        let new = said.news(texts(now, &self.policy.layout), now.state);
         let name = said.name.clone();
         let about = BTreeSet::from([uid.clone()]);
         for told in new {
@@ -304,6 +295,27 @@ mod tests {
             told += lines.count();
         }
         assert_eq!(told, 3);
+    }
+
+    /// What an owner edits again and again while Azure refuses, and a Service that is gone.
+    #[test]
+    fn what_was_said_of_a_service_has_an_end() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let uid = ServiceUid::new("uid");
+        for n in 0..1_000 {
+            let findings = vec![finding("InvalidTag", Severity::Note, n)];
+            let waits = vec![Wait::Status];
+            let report =
+                ServiceReport { findings, waits, ..fixture::service_report(State::Waiting) };
+            let services = [(uid.clone(), Arc::new(report))].into();
+            controller.planning.report = Report { services, ..Report::default() };
+            controller.say_changes(0);
+        }
+        let texts = controller.observers.events.said[&uid].texts.len();
+        assert!(texts <= 100, "{texts}");
+        controller.planning.report = Report::default();
+        controller.say_changes(0);
+        assert!(controller.observers.events.said.is_empty());
     }
 
     #[test]
