@@ -77,8 +77,10 @@ impl Spans {
             let change = OpenChange { since_ms: notice.at_ms, service: service.clone() };
             self.changes.insert(Arc::clone(id), change);
         }
-        if self.changes.len() > OPEN {
-            self.changes.pop_first();
+        while self.changes.len() > OPEN
+            && let Some((id, OpenChange { service, .. })) = self.changes.pop_first()
+        {
+            self.forget_latest(&service, &id);
         }
         ended
     }
@@ -103,9 +105,7 @@ impl Spans {
 
     fn end_change(&mut self, id: &Arc<str>, at_ms: u64, end: End<'_>) -> Option<Span> {
         let OpenChange { since_ms, service } = self.changes.remove(id)?;
-        if self.latest.get(&service).is_some_and(|latest| latest == id) {
-            self.latest.remove(&service);
-        }
+        self.forget_latest(&service, id);
         let mut span = span(&trace_of(id), &change_span(id), (since_ms, at_ms), end);
         span["name"] = json!("change of a Service");
         span["kind"] = json!(INTERNAL);
@@ -114,6 +114,13 @@ impl Spans {
             text("k8s.service.name", &service.name),
         ]);
         Some(span)
+    }
+
+    /// A change is followed no longer: it is not the latest of its Service either.
+    fn forget_latest(&mut self, service: &ServiceName, id: &Arc<str>) {
+        if self.latest.get(service).is_some_and(|latest| latest == id) {
+            self.latest.remove(service);
+        }
     }
 
     fn end_call(&mut self, notice: &Notice, end: End<'_>) -> Option<Span> {
@@ -273,6 +280,19 @@ mod tests {
         assert_eq!(ended[0]["spanId"], "1000000000000001");
         assert_eq!(ended[0]["status"]["code"], 2);
     }
+
+    #[test]
+    fn what_is_followed_has_an_end() {
+        let mut spans = Spans::default();
+        for n in 0..2 * OPEN {
+            let id = format!("feedf00d-0001-4000-8000-{n:012x}");
+            let mut asked = notice(NoticeKind::Asked, 1, "asks", &[&id]);
+            asked.services = vec![ServiceName::new("default", &format!("web-{n}"))];
+            spans.take(&asked);
+        }
+        assert_eq!((spans.changes.len(), spans.latest.len()), (OPEN, OPEN));
+    }
+
     /// `OTLP_BODY=FILE` writes it down, for a reader that has the published schema.
     #[test]
     fn a_request_holds_all_that_ended() {

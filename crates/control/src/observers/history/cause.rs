@@ -14,7 +14,7 @@ use model::world::{Kind, Kubernetes};
 use model::{Plan, Report, ServiceName, ServiceUid, World};
 use observe::KubernetesFact;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Causes of one write that are kept.
@@ -23,6 +23,8 @@ const CAUSES: usize = 20;
 const EDITS: usize = 4;
 /// Nodes that one write names.
 const NODES: usize = 20;
+/// Nodes that are kept until nothing is to be written, which may be never: the last ones.
+const KEPT_NODES: usize = 1_000;
 /// Annotations that configure load balancers; the values of others may be secrets.
 const OURS: [&str; 3] = ["service.beta.kubernetes.io/", "service.kubernetes.io/", "ballast.dev/"];
 
@@ -82,7 +84,8 @@ impl Cause {
 #[derive(Debug, Default)]
 pub(crate) struct Causes {
     edits: BTreeMap<ServiceUid, Vec<Arc<Edit>>>,
-    nodes: BTreeSet<Arc<str>>,
+    /// Names, each once, the oldest first.
+    nodes: VecDeque<Arc<str>>,
 }
 
 impl Causes {
@@ -126,8 +129,12 @@ impl Causes {
         // The first list is what stands, and no change.
         if let Some(name) = name
             && held.complete.contains(&Kind::Nodes)
+            && !self.nodes.iter().any(|known| **known == *name.as_str())
         {
-            self.nodes.insert(Arc::from(name.as_str()));
+            self.nodes.push_back(Arc::from(name.as_str()));
+            if self.nodes.len() > KEPT_NODES {
+                self.nodes.pop_front();
+            }
         }
     }
 
@@ -157,7 +164,9 @@ impl Causes {
         let mut causes = Vec::new();
         causes.extend(drift.map(|text| Cause::Drift(Arc::from(text))));
         if !self.nodes.is_empty() && follows_nodes(change, fields) {
-            let names = self.nodes.iter().take(NODES).cloned().collect();
+            let mut names: Vec<Arc<str>> = self.nodes.iter().cloned().collect();
+            names.sort_unstable();
+            names.truncate(NODES);
             causes.push(Cause::Nodes { names, more: self.nodes.len().saturating_sub(NODES) });
         }
         let edits = change.causes.iter().filter_map(|uid| self.edits.get(uid)).flatten();
@@ -308,6 +317,22 @@ mod tests {
             let last = &edit.fields[edit.fields.len() - 1].path;
             assert_eq!(last.ends_with(" more fields"), annotations.len() > 1, "{last}");
         }
+    }
+
+    /// Something is to be written for as long as Azure refuses it, and an autoscaler gives each
+    /// node another name.
+    #[test]
+    fn of_nodes_that_come_and_go_the_last_are_kept() {
+        let mut causes = Causes::default();
+        let mut held = Kubernetes::default();
+        held.complete.insert(Kind::Nodes);
+        let last = 2 * KEPT_NODES;
+        for n in (0..=last).flat_map(|n| [n, n]) {
+            let node = fixture::node(&format!("n{n}"), Vec::new());
+            causes.note_node(&KubernetesFact::Node(node), &held);
+        }
+        assert_eq!(causes.nodes.len(), KEPT_NODES);
+        assert_eq!(causes.nodes.back().map(|name| &**name), Some(format!("n{last}").as_str()));
     }
 
     #[test]
