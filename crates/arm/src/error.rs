@@ -184,6 +184,7 @@ impl ArmError {
     pub fn of_fault(method: Method, fault: &TransportFault) -> Self {
         let (kind, code, message) = match fault {
             TransportFault::NotSent(why) => (ErrorKind::Unreachable, "NotSent", why),
+            TransportFault::Foreign(why) => (ErrorKind::Unreachable, "ForeignAddress", why),
             TransportFault::Ambiguous(why) if method.is_write() => {
                 (ErrorKind::Ambiguous, "NoAnswer", why)
             }
@@ -196,6 +197,13 @@ impl ArmError {
             message: message.clone(),
             retry_after_ms: None,
         }
+    }
+
+    /// Whether it says nothing about the one resource that was asked for: its resource group is not
+    /// found, or something that is not ARM answered.
+    #[must_use]
+    pub fn is_about_group(&self) -> bool {
+        self.code.eq_ignore_ascii_case("ResourceGroupNotFound") || self.code.starts_with("Http")
     }
 
     /// One that no answer of ARM's stands behind.

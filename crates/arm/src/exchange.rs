@@ -208,6 +208,8 @@ pub enum Answer {
 pub enum TransportFault {
     /// The request was not sent: no connection, no token. Safe to repeat.
     NotSent(String),
+    /// It is never sent: an answer of ARM's gave the address, and it is none of the ARM endpoint's.
+    Foreign(String),
     /// The request may have been carried out: the connection broke, or time ran out.
     Ambiguous(String),
 }

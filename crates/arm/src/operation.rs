@@ -2,11 +2,12 @@
 //!
 //! # Guarantees
 //! A poll or a read-back that fails says nothing about the operation, so it is repeated and never
-//! fails it, until [`MAX_FAULTS`] in a row make the outcome unknown.
+//! fails it, until [`MAX_FAULTS`] in a row make the outcome unknown. One that cannot be sent because
+//! of where Azure says the operation is makes it unknown at once.
 
 use crate::body::read_provisioning;
 use crate::error::{ArmError, ErrorKind, says_error};
-use crate::exchange::{Answer, Method, Reply, Request, Target};
+use crate::exchange::{Answer, Method, Reply, Request, Target, TransportFault};
 use crate::page::target;
 use model::azure::Provisioning;
 use serde_json::Value;
@@ -120,6 +121,11 @@ impl Operation {
         let reply = match answer {
             Answer::Reply(reply) if !passes(reply.status) => reply,
             Answer::Reply(reply) => return self.repeat(ArmError::of_reply(reply)),
+            Answer::Fault(TransportFault::Foreign(why)) => {
+                let why = format!("the operation cannot be polled: {why}");
+                let error = ArmError::own(ErrorKind::Ambiguous, 0, "OperationLost", why);
+                return Step::Failed(error);
+            }
             Answer::Fault(fault) => {
                 return self.repeat(ArmError::of_fault(Method::Get, fault));
             }

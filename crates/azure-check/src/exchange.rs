@@ -134,9 +134,11 @@ impl Came {
     pub(crate) fn of(answer: &Answer) -> Self {
         match answer {
             Answer::Reply(reply) => Self::of_reply(reply),
-            Answer::Fault(TransportFault::NotSent(why) | TransportFault::Ambiguous(why)) => {
-                Self { fault: Some(why.clone()), ..Self::default() }
-            }
+            Answer::Fault(
+                TransportFault::NotSent(why)
+                | TransportFault::Foreign(why)
+                | TransportFault::Ambiguous(why),
+            ) => Self { fault: Some(why.clone()), ..Self::default() },
         }
     }
 

@@ -4,7 +4,7 @@ use crate::{answer, broken, reply, request, unsent};
 use arm::operation::{
     FIRST_POLL_MS, LONGEST_POLL_MS, LONGEST_RUN_MS, LONGEST_SILENT_MS, MAX_FAULTS,
 };
-use arm::{Answer, ErrorKind, Method, Operation, Reply, Step, Target};
+use arm::{Answer, ErrorKind, Method, Operation, Reply, Step, Target, TransportFault};
 use serde_json::{Value, json};
 
 const OPERATION: &str = "https://arm/operations/1";
@@ -243,6 +243,18 @@ fn a_poll_that_says_nothing_is_repeated_until_it_is_too_many() {
     assert!(matches!(lucky.advance(&broken()), Step::Poll { .. }), "the count starts anew");
     let step = operation.advance(&broken());
     assert!(matches!(step, Step::Failed(e) if e.kind == ErrorKind::Ambiguous));
+}
+
+/// A token goes to ARM's own address only: no poll of another one will ever be sent.
+#[test]
+fn an_operation_at_a_foreign_address_is_lost_at_once() {
+    let mut operation = Operation::start(&request(Method::Put));
+    operation.advance(&with(201, state("Updating"), Some("https://elsewhere/op"), None));
+    let why = "refused to follow https://elsewhere/op: only addresses of https://arm are followed";
+    let foreign = Answer::Fault(TransportFault::Foreign(why.to_owned()));
+    let Step::Failed(error) = operation.advance(&foreign) else { panic!("it is polled further") };
+    assert_eq!(error.kind, ErrorKind::Ambiguous);
+    assert!(error.message.contains(why), "{error}");
 }
 
 #[test]

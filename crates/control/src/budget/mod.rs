@@ -167,7 +167,9 @@ impl Budget {
                 for (limit, number) in &ticket {
                     let account = self.account(limit, now_ms);
                     match fault {
-                        TransportFault::NotSent(_) => account.not_sent(*number),
+                        TransportFault::NotSent(_) | TransportFault::Foreign(_) => {
+                            account.not_sent(*number);
+                        }
                         TransportFault::Ambiguous(_) => account.lost(*number),
                     }
                 }

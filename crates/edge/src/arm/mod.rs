@@ -133,12 +133,13 @@ impl Sender {
             Target::Url(url) => {
                 let refused = |why: String| {
                     let shown = crate::origin::without_query(url);
-                    TransportFault::NotSent(format!("refused to follow {shown}: {why}"))
+                    TransportFault::Foreign(format!("refused to follow {shown}: {why}"))
                 };
                 let there = Origin::parse("the address in ARM's answer", url)
                     .map_err(|e| refused(e.to_string()))?;
                 if !there.is_same_server(&self.endpoint) {
-                    return Err(refused(format!("it does not lead to {}", self.endpoint)));
+                    let endpoint = &self.endpoint;
+                    return Err(refused(format!("only addresses of {endpoint} are followed")));
                 }
                 Ok(url.clone())
             }
