@@ -1,7 +1,7 @@
 //! One list or resource that is read: how far it is, and when it is read again.
 
 use crate::budget::Urgency;
-use crate::reads::{BUSY_MS, LONGEST_BUSY_MS};
+use crate::reads::{BUSY_MS, LIST_LAG_MS, LONGEST_BUSY_MS};
 use crate::retry::Retry;
 use crate::trouble::{Failure, Trouble};
 use arm::Request;
@@ -40,6 +40,15 @@ pub(crate) enum Coming {
     Pages(LeftOut),
 }
 
+/// What Azure's answer that there is nothing to be read is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// It is asked for again.
+    Doubted,
+    /// There is nothing.
+    Believed,
+}
+
 /// One list or resource that is read.
 #[derive(Debug, Default)]
 pub(crate) struct Read {
@@ -48,6 +57,8 @@ pub(crate) struct Read {
     /// When it was last read to its end.
     read_ms: Option<u64>,
     retry: Retry,
+    /// When Azure first answered that its resource group is not there, if it was not seen since.
+    missing_ms: Option<u64>,
     /// It has to be read again as soon as possible.
     stale: Staleness,
     /// Why the last attempts failed.
@@ -135,10 +146,25 @@ impl Read {
         self.under_way = Some(under_way);
     }
 
-    /// It was read to its end, or there is nothing to be read.
+    /// It was read to its end.
     pub fn end(&mut self, now_ms: u64) {
+        self.missing_ms = None;
         self.read_ms = Some(now_ms);
         self.recover();
+    }
+
+    /// Azure answers that there is nothing to be read. That counts at once of one resource. Of a
+    /// resource group it counts once it is answered again as long after as a list may be behind:
+    /// else one passing answer would end all that stands in the group.
+    pub fn miss(&mut self, error: &ArmError, now_ms: u64) -> Missing {
+        let since_ms = *self.missing_ms.get_or_insert(now_ms);
+        if error.is_about_group() && now_ms < since_ms + LIST_LAG_MS {
+            self.retry.put_off(since_ms + LIST_LAG_MS);
+            return Missing::Doubted;
+        }
+        self.read_ms = Some(now_ms);
+        self.recover();
+        Missing::Believed
     }
 
     /// Nothing is wrong with it any more.

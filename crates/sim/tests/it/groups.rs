@@ -49,3 +49,29 @@ fn a_group_that_cannot_be_read_holds_nobody_elses_departure_up() {
     let services = lab.kubernetes.list("services", None);
     assert!(services.iter().all(|s| s["metadata"]["name"] != "web-0000"), "it waits for the other");
 }
+
+/// Azure answers once that the cluster's own group is not there, to a process that has just begun
+/// and knows nothing else.
+#[test]
+fn a_group_that_is_not_found_once_ends_nothing_that_stands_in_it() {
+    let mut lab = served([service(0), service(1)]);
+    delete(&mut lab, "default", "web-0000");
+    let lists = ["loadBalancers", "publicIPAddresses", "privateLinkServices"];
+    for list in lists {
+        let once = refusing(404, "ResourceGroupNotFound", "GET", &format!("/{list}$"));
+        lab.azure.add_fault(once);
+    }
+    lab.azure.clear_calls();
+    lab.restart();
+    let base = base_of(&lab, "web-0000");
+    let settled = lab.settle_watched(200_000, &mut |lab| {
+        let there = object(lab, "services", "default", "web-0000").is_some();
+        assert!(there || !leftovers(lab).concat().contains(&base), "it went before what it had");
+    });
+    assert!(settled, "{:#?}", lab.controller().report());
+    let refused = lab.azure.calls().iter().filter(|call| call.status == 404 && !call.is_write());
+    assert!(refused.count() >= 2, "the fault befell no list");
+    assert_eq!(addressed(&lab), (1, 0));
+    let made = lab.azure.calls().iter().filter(|call| call.is_write() && call.status == 201);
+    assert_eq!(made.count(), 0, "nothing is made anew");
+}

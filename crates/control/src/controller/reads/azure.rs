@@ -6,7 +6,7 @@ use crate::calls::Caller;
 use crate::controller::Controller;
 use crate::effect::NoticeKind;
 use crate::reads::keep;
-use crate::reads::read::{Coming, Read, UnderWay};
+use crate::reads::read::{Coming, Missing, Read, UnderWay};
 use crate::trouble::Failure;
 use arm::error::ErrorKind;
 use arm::page::PageStep;
@@ -182,6 +182,7 @@ impl Controller {
                 drop(items);
                 read.memo = gathering.memo();
                 read.end(now_ms);
+                note_group(&mut self.world.azure, need);
                 // What was told of failures and of silence is taken back by the next plan.
                 let told = |obstacle: &Obstacle| obstacle.about == Subject::Read(need.clone());
                 let recovered = self.planning.report.obstacles.iter().any(told);
@@ -206,16 +207,14 @@ impl Controller {
                     return;
                 }
                 if gone {
-                    read.end(now_ms);
-                    self.miss(need);
+                    let missing = read.miss(&error, now_ms);
+                    self.miss(need, missing);
                     return;
                 }
                 let failure = Failure::of_read(need.operation(), &error);
                 let wait_ms = read.fail(failure, error.retry_after_ms, now_ms);
                 if read.is_lasting(&error, need) {
-                    if let Need::PublicIps(group) | Need::PrivateLinks(group) = need {
-                        self.world.azure.absent_groups.remove(group);
-                    }
+                    note_group(&mut self.world.azure, need);
                     let why = format!("{}: {}", error.code, error.message);
                     observe::azure::apply_unreadable(&mut self.world.azure, need, &why);
                 }
@@ -228,14 +227,16 @@ impl Controller {
 
     /// What was to be read does not exist. While the cluster's own groups go, nothing is left in
     /// them; one that a Service names and that is not there is a mistake.
-    fn miss(&mut self, need: &Need) {
-        let named = self.named_group(need);
+    fn miss(&mut self, need: &Need, missing: Missing) {
+        let named = self.named_group(need).cloned();
         let azure = &mut self.world.azure;
-        if let Some(group) = named {
+        if named.is_some() {
             observe::azure::apply_unreadable(azure, need, "there is no such resource group");
-            azure.absent_groups.insert(group.clone());
-        } else {
-            observe::azure::apply_missing(azure, need);
+        }
+        match (missing, named) {
+            (Missing::Doubted, _) => {}
+            (Missing::Believed, Some(group)) => drop(azure.absent_groups.insert(group)),
+            (Missing::Believed, None) => drop(observe::azure::apply_missing(azure, need)),
         }
     }
 
@@ -250,5 +251,83 @@ impl Controller {
     /// What is being read, or will be soon.
     pub fn readings(&self) -> impl Iterator<Item = &Need> {
         self.reads.store.iter().filter(|(_, read)| read.is_active()).map(|(need, _)| need)
+    }
+}
+
+/// The group of a list is there, or may be.
+fn note_group(azure: &mut Azure, need: &Need) {
+    if let Need::PublicIps(group) | Need::PrivateLinks(group) = need {
+        azure.absent_groups.remove(group);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::reads::LIST_LAG_MS;
+    use arm::Reply;
+    use fixture::policy;
+    use model::world::Fact;
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+
+    /// The controller is answered this to a read that it begins now.
+    fn answered(controller: &mut Controller, need: &Need, status: u16, body: Value, now_ms: u64) {
+        controller.read(need.clone(), Urgency::Urgent, now_ms);
+        let reply = Reply { status, body: Some(Arc::new(body)), ..Reply::default() };
+        controller.advance_read(need, Answer::Reply(Box::new(reply)), now_ms);
+    }
+
+    fn missing(code: &str) -> Value {
+        json!({"error": {"code": code, "message": "on order"}})
+    }
+
+    #[test]
+    fn a_group_that_azure_does_not_find_once_keeps_all_that_stands_in_it() {
+        let group = || missing("ResourceGroupNotFound");
+        for (again_ms, body, kept) in [
+            (5_000, group(), 1),
+            (LIST_LAG_MS, group(), 0),
+            (LIST_LAG_MS, missing("InternalServerError"), 1),
+        ] {
+            let mut controller = Controller::new(policy(), Options::default());
+            let balancer = Arc::new(fixture::balancer());
+            let known = Fact::Known([(balancer.id.clone(), balancer)].into());
+            controller.world.azure.balancers = known;
+            let stand = |c: &Controller| c.world.azure.balancers.each().count();
+            answered(&mut controller, &Need::Balancers, 404, group(), 0);
+            assert_eq!(stand(&controller), 1, "one answer may be a passing one");
+            let status = if kept == 1 && again_ms == LIST_LAG_MS { 500 } else { 404 };
+            answered(&mut controller, &Need::Balancers, status, body, again_ms);
+            assert_eq!(stand(&controller), kept, "after {again_ms} ms");
+            let read = &controller.reads.store[&Need::Balancers];
+            assert_eq!(read.next_ms().is_some(), kept == 1, "it is asked again");
+        }
+    }
+
+    #[test]
+    fn a_group_that_a_service_names_is_absent_until_it_is_there() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let far = Group::new("far");
+        let need = Need::PublicIps(far.clone());
+        let mut absent = |status, body, now_ms| {
+            answered(&mut controller, &need, status, body, now_ms);
+            let azure = &controller.world.azure;
+            let unread = matches!(azure.public_ips[&far], Fact::Unreadable(_));
+            (unread, azure.absent_groups.contains(&far))
+        };
+        let group = || missing("ResourceGroupNotFound");
+        assert_eq!(absent(404, group(), 0), (true, false), "its owner learns it at once");
+        assert_eq!(absent(404, group(), LIST_LAG_MS), (true, true));
+        assert_eq!(absent(200, json!({"value": []}), 60_000), (false, false));
+        assert_eq!(absent(404, group(), 120_000).1, false, "it was there since");
+    }
+
+    #[test]
+    fn a_resource_that_azure_does_not_find_is_not_there() {
+        let mut controller = Controller::new(policy(), Options::default());
+        answered(&mut controller, &Need::SecurityGroup, 404, missing("ResourceNotFound"), 0);
+        assert_eq!(controller.world.azure.security_group, Fact::Known(None));
     }
 }
