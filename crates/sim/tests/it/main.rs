@@ -22,6 +22,7 @@ mod groups;
 mod heirs;
 mod history;
 mod holds;
+mod in_place;
 mod latency;
 mod layout_moves;
 mod layouts;

@@ -6,7 +6,7 @@ use crate::reads::left::Source;
 use crate::reads::read::Read;
 use model::ServiceUid;
 use model::kubernetes::{
-    Backends, Claim, Custody, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service, Wish,
+    Backends, Claim, Custody, Node, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service, Wish,
 };
 use model::policy::{Layout, PoolKind};
 use model::world::{Kind, Need};
@@ -37,9 +37,7 @@ impl Controller {
             KubernetesFact::Service(service)
                 if is_outdated(&self.world.kubernetes, &self.reads.listing, service) => {}
             KubernetesFact::Service(service) => self.notice_service(service, now_ms),
-            KubernetesFact::Node(node) if !self.world.kubernetes.nodes.contains_key(&node.name) => {
-                self.notice_node();
-            }
+            KubernetesFact::Node(node) if self.is_another_machine(node) => self.notice_node(),
             KubernetesFact::Pod(pod) => self.notice_pod(pod, now_ms),
             _ => {}
         }
@@ -122,7 +120,16 @@ impl Controller {
         }
     }
 
-    /// A node is new: where machines are in pools themselves, its machine has to be looked up.
+    /// Whether a node is new, or stands for a machine, or an interface, that it did not stand for.
+    /// What a new node is told only later is no such change.
+    fn is_another_machine(&self, node: &Node) -> bool {
+        let Some(old) = self.world.kubernetes.nodes.get(&node.name) else { return true };
+        let moved = !old.addresses.is_empty() && old.addresses != node.addresses;
+        moved || (old.provider_id.is_some() && old.provider_id != node.provider_id)
+    }
+
+    /// A node's machine is another one: where machines are in pools themselves, it has to be looked
+    /// up.
     fn notice_node(&mut self) {
         let Some(policy) = self.policy.over(Backends::Nodes) else { return };
         // What the pools hold that Services leave is as Azure has it.
@@ -225,11 +232,13 @@ mod tests {
     use crate::sample::{policy, service};
     use crate::{Controller, Event, Leadership, Options};
     use model::azure::{ConnectionState, PrivateEndpointConnection, PrivateLinkService};
-    use model::kubernetes::{LoadBalancerType, Service, Wish};
+    use model::kubernetes::{LoadBalancerType, Node, Service, Wish};
+    use model::policy::PoolKind;
     use model::world::{Fact as Known, Kind, Need};
     use model::{Policy, ServiceUid};
     use observe::KubernetesFact as Fact;
     use std::collections::BTreeMap;
+    use std::net::IpAddr;
     use std::sync::Arc;
 
     fn hear(controller: &mut Controller, facts: impl IntoIterator<Item = Fact>) -> Vec<String> {
@@ -305,6 +314,26 @@ mod tests {
         controller.look_for_named(&fixture::numbered(1, &[("azure-pip-name", "made")]));
         let read = controller.reads.store.get(&need);
         assert_eq!(read.and_then(Read::urgency), Some(Urgency::Background));
+    }
+
+    /// A VM that is stopped may be started with another network interface.
+    #[test]
+    fn the_machine_of_a_node_with_another_address_is_looked_up() {
+        let policy = Policy { pools: PoolKind::NodeNic, ..fixture::policy() };
+        let mut controller = Controller::new(policy, Options::default());
+        let mut is_looked_up = |revision: &str, address: Option<u8>| {
+            let read = controller.reads.store.entry(Need::NetworkInterfaces).or_default();
+            *read = Read::default();
+            read.end(0);
+            let address = address.map(|last| IpAddr::from([10, 0, 0, last]));
+            let node = fixture::node("n", Vec::from_iter(address));
+            controller.learn(Fact::Node(Node { revision: revision.into(), ..node }), 0);
+            controller.reads.store[&Need::NetworkInterfaces].is_awaited()
+        };
+        assert!(is_looked_up("1", None), "it is new");
+        assert!(!is_looked_up("2", Some(4)), "that is what it was waited for");
+        assert!(!is_looked_up("3", Some(4)));
+        assert!(is_looked_up("4", Some(5)));
     }
 
     /// One private endpoint is connected to the Private Link Service of this Service.
