@@ -287,7 +287,7 @@ mod tests {
         for n in 0..2 * OPEN {
             let id = format!("feedf00d-0001-4000-8000-{n:012x}");
             let mut asked = notice(NoticeKind::Asked, 1, "asks", &[&id]);
-            asked.services = vec![ServiceName::new("default", &format!("web-{n}"))];
+            asked.services = vec![ServiceName::new("default", format!("web-{n}"))];
             spans.take(&asked);
         }
         assert_eq!((spans.changes.len(), spans.latest.len()), (OPEN, OPEN));
