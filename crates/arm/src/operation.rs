@@ -2,8 +2,8 @@
 //!
 //! # Guarantees
 //! A poll or a read-back that fails says nothing about the operation, so it is repeated and never
-//! fails it, until [`MAX_FAULTS`] in a row make the outcome unknown. One that cannot be sent because
-//! of where Azure says the operation is makes it unknown at once.
+//! fails it, until [`MAX_FAULTS`] in a row make the outcome unknown. One that cannot be sent for
+//! where Azure says the operation is makes it unknown at once.
 
 use crate::body::read_provisioning;
 use crate::error::{ArmError, ErrorKind, says_error};
