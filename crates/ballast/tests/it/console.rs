@@ -138,10 +138,16 @@ fn a_token_is_wanted_wherever_there_is_one() {
     let renewed = TOKEN.replace('0', "a");
     let with_renewed = format!("{host}authorization: Bearer {renewed}\r\n");
     std::fs::write(&token, &renewed).unwrap();
-    assert!(get(&address, "/", &with_token).0.starts_with("http/1.1 401"), "it is renewed");
-    assert!(get(&address, "/", &with_renewed).0.starts_with("http/1.1 200"));
+    assert!(
+        get(&address, "/console.css", &with_token).0.starts_with("http/1.1 401"),
+        "it is renewed"
+    );
+    assert!(get(&address, "/console.css", &with_renewed).0.starts_with("http/1.1 200"));
     std::fs::write(&token, "short").unwrap();
-    assert!(get(&address, "/", &with_renewed).0.starts_with("http/1.1 200"), "the last stays");
+    assert!(
+        get(&address, "/console.css", &with_renewed).0.starts_with("http/1.1 200"),
+        "the last stays"
+    );
     let (code, _) = http_text(&address, "GET", "/livez", None);
     assert_eq!(code, 200);
 }
