@@ -33,6 +33,32 @@ fn rules() -> Vec<Value> {
     list(&rules["groups"]).iter().flat_map(|group| list(&group["rules"])).cloned().collect()
 }
 
+/// What stands before the table of findings.
+const FINDINGS: &str = "\
+A finding is what Ballast has to say about a Service. Its name, such as `InvalidIdleTimeout`, is
+called its rule. There are three kinds of findings:
+
+- A note: the Service is programmed all the same. The Event is a Warning with the rule as its
+  reason.
+- A refusal: the Service keeps what it had until the cause is gone: in the Service, the cloud
+  config, the cluster or Azure. The Event has the reason `SyncLoadBalancerFailed`; on container
+  load balancers there is a second one with the rule as its reason.
+- A hold: the owner holds the Service back by an annotation, until the owner removes it or
+  confirms the change. The Event is a Warning with the rule as its reason.
+
+A Service with several findings of one rule gets one Event for them. `ModeChanged` comes from the
+admission policy (`ballast lint --admission-policy`) alone: without the policy such an edit has no
+effect.
+
+The third column is an example: the key that the message names (annotations without
+`service.beta.kubernetes.io/`), and a value that you wrote or that Ballast counted or found, such
+as `51 tags`. Messages may say more than the text in the table, so search for the rule: it is the
+reason of the condition `ballast.dev/Programmed` where the Service has one finding, and `ballast
+lint` prints it in brackets. A pinned address is one that `azure-load-balancer-ipv4`,
+`azure-load-balancer-ipv6` or `spec.loadBalancerIP` asks for; `layoutMigration` and its `keepBoth`
+are keys of [migrations](migrations.md).
+";
+
 fn reasons() -> String {
     let mut text = "| reason | type | about | what it means | what to do |\n\
                     | --- | --- | --- | --- | --- |\n"
@@ -48,24 +74,10 @@ fn reasons() -> String {
     for (name, action) in POD_RULES {
         text += &format!("| `{name}` | {action} |\n");
     }
-    text += "\n### Findings about Services\n\n\
-             - A note: the Service is programmed. The Event is a Warning with the rule as its \
-             reason.\n\
-             - A refusal: the Service keeps what it had until the cause is gone: in the Service, \
-             the cloud config, the cluster or\n\x20 Azure. The Event has the reason \
-             `SyncLoadBalancerFailed`; on container load balancers there is a second one with\n\
-             \x20 the rule as its reason.\n\
-             - A hold: the owner holds the Service back by an annotation, until the owner removes \
-             it or confirms the\n\x20 change. The Event is a Warning with the rule as its \
-             reason.\n\n\
-             A Service that breaks one rule several times gets one Event.\n\n\
-             An example is the key that the finding names (annotations without \
-             `service.beta.kubernetes.io/`) and the value in its\ntext. That value is not always \
-             one that you wrote: `51 tags`, or the public IP's name in `loadBalancerSku: web`. \
-             Where it can,\nBallast says more in the message, with the names of load balancers, \
-             subnets and resource groups. So search this page\nfor the rule, which the \
-             condition `ballast.dev/Programmed` and `ballast lint` name.\n\n\
-             | rule | | example: key and value | its text, in short |\n| --- | --- | --- | --- |\n";
+    text += "\n### Findings about Services\n\n";
+    text += FINDINGS;
+    text +=
+        "\n| rule | | example: key and value | its text, in short |\n| --- | --- | --- | --- |\n";
     let mut rules: Vec<_> = RULES.iter().collect();
     rules.sort_by_key(|rule| rule.name);
     for rule in rules {
