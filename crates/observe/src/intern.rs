@@ -13,7 +13,7 @@ const ENTRY: usize = 64;
 /// Hands out one copy of each text and of each set of labels.
 ///
 /// # Guarantees
-/// What no object uses any more takes at most as many bytes as the rest, or [`FIRST_SWEEP`]: each
+/// What no object uses any more takes at most as many bytes as the rest, or 1 MiB: each
 /// text may be new, and as large as the API server lets an object be, so that bytes are counted and
 /// not objects.
 #[derive(Debug, Default)]
