@@ -44,6 +44,19 @@ fn service(name: &str) -> Value {
     })
 }
 
+/// Stops watches, and waits until each has dropped its sender. None has ended before.
+async fn end(
+    mut watches: Vital,
+    (sender, mut events): (mpsc::Sender<Event>, mpsc::Receiver<Event>),
+    stop: &CancellationToken,
+) {
+    let (_, whole) = watches.guard(tokio::task::yield_now(), stop).await;
+    assert_eq!(whole, Ok(()));
+    stop.cancel();
+    drop(sender);
+    while events.recv().await.is_some() {}
+}
+
 #[tokio::test]
 async fn services_are_listed_and_watched() {
     let stop = CancellationToken::new();
@@ -74,9 +87,7 @@ async fn services_are_listed_and_watched() {
     }
     seen.retain(|word| word != "default/kubernetes");
     assert_eq!(seen, ["<", "default/before", ">", "default/after"]);
-    stop.cancel();
-    let (_, whole) = watches.guard(async {}, &stop).await;
-    assert_eq!(whole, Ok(()));
+    end(watches, (sender, events), &stop).await;
 }
 
 #[tokio::test]
@@ -110,9 +121,7 @@ async fn a_pod_that_lost_its_label_while_nobody_watched_is_found() {
             other => panic!("{other:?}"),
         }
     }
-    stop.cancel();
-    let (_, whole) = watches.guard(async {}, &stop).await;
-    assert_eq!(whole, Ok(()));
+    end(watches, (sender, events), &stop).await;
 }
 
 #[tokio::test]

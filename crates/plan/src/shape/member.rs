@@ -212,7 +212,7 @@ fn is_in(member: &PoolMember, pool: &ResourceId) -> bool {
 }
 
 /// Changes of models first; instances and NICs wait for the model of their scale set, and for no
-/// other. One that fails again and again holds up nobody: instances are written without it.
+/// other model. If the write of the model fails repeatedly, instances are written without it.
 fn changes(
     draft: &Draft<'_>,
     targets: &[Target],

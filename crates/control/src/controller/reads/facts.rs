@@ -121,7 +121,7 @@ impl Controller {
     }
 
     /// Whether a node is new, or stands for a machine, or an interface, that it did not stand for.
-    /// What a new node is told only later is no such change.
+    /// Addresses and a provider ID that a new node gets later do not change its machine.
     fn is_another_machine(&self, node: &Node) -> bool {
         let Some(old) = self.world.kubernetes.nodes.get(&node.name) else { return true };
         let moved = !old.addresses.is_empty() && old.addresses != node.addresses;
